@@ -428,9 +428,10 @@ type found struct {
 
 func (f found) hasTags() bool { return f.apiMinor >= 5 }
 
-// query selects the floating IPs of the load balancer, those tagged as the Service's, and the
-// requested one. On a cloud that keeps no tags, the last address of the Service and the description
-// identify the floating IP while the load balancer is recreated.
+// query selects the floating IPs of the load balancer, or of the port that the settings name for it,
+// those tagged as the Service's, and the requested one. On a cloud that keeps no tags, the last
+// address of the Service and the description identify the floating IP while the load balancer is
+// recreated.
 func (f found) query(
 	id desired.Identity, service *v1.Service, s settings.Settings,
 ) neutron.FloatingIPQuery {
@@ -438,8 +439,11 @@ func (f found) query(
 		Tag:             id.ServiceTag(),
 		DetachedAddress: lastAddress(service), Description: id.FloatingIPDescription(),
 	}
-	if f.balancer != nil {
+	switch {
+	case f.balancer != nil:
 		query.PortID = f.balancer.VIP.PortID
+	case !s.Internal:
+		query.PortID = s.PortID
 	}
 	if !s.Internal {
 		query.Address, query.ID, query.PoolTag = s.Address, s.FloatingIPID, s.FloatingIPTag

@@ -22,7 +22,7 @@ func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
 		return nil
 	}
 	if lb == nil && !wasServed(r.service) && query.Address == "" &&
-		r.settings.FloatingIPBy() == "" && r.settings.LoadBalancerID == "" {
+		query.PortID == "" && r.settings.FloatingIPBy() == "" && r.settings.LoadBalancerID == "" {
 		// A Service that never had a load balancer has no floating IP.
 		return nil
 	}
@@ -57,6 +57,9 @@ func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
 	query := r.found.query(r.identity, r.service, r.settings)
 	// An existing one that the Service chooses is only the Service's while it is attached.
 	query.ID, query.PoolTag = "", ""
+	if r.found.balancer == nil {
+		query.PortID = ""
+	}
 	r.found.floatingIPs, err = r.of.config.Neutron.FloatingIPsOf(ctx, query, since)
 	return err
 }

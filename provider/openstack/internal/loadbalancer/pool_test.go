@@ -245,6 +245,51 @@ func TestPool_FloatingIPIsTaggedMeanwhile_TheNewTagStays(t *testing.T) {
 	s.wantUnused(tagged, "front", "billing")
 }
 
+// Neutron refuses a second floating IP for a port. A user's at the named port stays there.
+func TestPool_NamedPortHasAFloatingIP_IsReportedWithoutAChangeOfFloatingIPs(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	port := s.AddPort(openstacktest.Port{
+		NetworkID: s.network, FixedIPs: []openstacktest.FixedIP{{SubnetID: s.subnet}},
+	})
+	users := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, PortID: port})
+	pool := s.fillPool("front", 2)
+	service := s.addPooled("web", "front")
+	annotations("port-id", port)(service)
+	mark := s.mark()
+	c.wantRefused(events.FloatingIPUnavailable, service, node)
+	for _, w := range s.writes(mark) {
+		if strings.Contains(w, "floatingips") {
+			t.Errorf("the requests are %q", s.writes(mark))
+			break
+		}
+	}
+	if said := s.said("annotation loadbalancer.openstack.org/port-id"); len(said) != 1 ||
+		!strings.Contains(said[0], s.one(users).Address) || !strings.Contains(said[0], "detach it") {
+		t.Errorf("the events are %q", s.said("Warning "))
+	}
+	s.wantReturned("front", pool...)
+	// The way out of the message.
+	if err := s.UpdateFloatingIP(users,
+		func(ip *openstacktest.FloatingIP) { ip.PortID = "" }); err != nil {
+		t.Fatal(err)
+	}
+	c = s.begin("cluster-1", s.kube) // it has no list from before
+	c.ensure(service, node)
+	// The deletion does not wait for a floating IP that a user attaches.
+	c.remove(service)
+	s.wantReturned("front", pool...)
+	if err := s.UpdateFloatingIP(users,
+		func(ip *openstacktest.FloatingIP) { ip.PortID = port }); err != nil {
+		t.Fatal(err)
+	}
+	if _, exists, err := c.GetLoadBalancer(t.Context(), "kubernetes", s.now(service)); err != nil ||
+		exists {
+		t.Errorf("the load balancer exists: %v, error %v", exists, err)
+	}
+}
+
 // The clean-up of a cluster of a fleet gives the floating IPs back.
 func TestPool_ClusterIsDeleted_TheFloatingIPsReturn(t *testing.T) {
 	t.Parallel()

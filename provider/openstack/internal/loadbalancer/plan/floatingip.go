@@ -116,9 +116,7 @@ func (f *floating) useFromPool(want neutron.WantedFloatingIP) {
 		f.dropIdle("the load balancer has another")
 		return
 	}
-	if stays := slices.IndexFunc(f.attached, f.stays); stays >= 0 {
-		f.block(events.FloatingIPUnavailable, othersFloatingIP, f.attached[stays].Address,
-			"of the load balancer")
+	if f.isHeld() {
 		return
 	}
 	why := "one of the pool " + want.PoolTag + " is requested"
@@ -209,10 +207,7 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	}
 	why := "address " + want.Address + " is requested"
 	i := slices.IndexFunc(f.is.FloatingIPs, isAsked(want))
-	if stays := slices.IndexFunc(f.attached, f.stays); stays >= 0 {
-		// A port has one floating IP for each of its addresses.
-		f.block(events.FloatingIPUnavailable, othersFloatingIP, f.attached[stays].Address,
-			"of the load balancer")
+	if f.isHeld() {
 		return
 	}
 	switch {
@@ -319,6 +314,25 @@ func (f *floating) dropAttached(why string) {
 // stays reports whether an attached floating IP has another owner.
 func (f *floating) stays(ip neutron.FloatingIP) bool {
 	return f.isMarkedByOthers(ip) && !f.isInherited(ip)
+}
+
+// isHeld reports, also to the user, whether the load balancer has a floating IP that stays there. A
+// port has one floating IP for each of its addresses.
+func (f *floating) isHeld() bool {
+	for _, ip := range f.attached {
+		switch {
+		case f.stays(ip):
+			f.block(events.FloatingIPUnavailable, othersFloatingIP, ip.Address,
+				"of the load balancer")
+			return true
+		case f.isAtNamedPort(ip) && !f.ownsFloatingIP(ip):
+			f.block(events.FloatingIPUnavailable, "floating IP %s is attached to the port that "+
+				"annotation loadbalancer.openstack.org/port-id names, and was not created for the "+
+				"Service; detach it, so that the Service gets the requested one", ip.Address)
+			return true
+		}
+	}
+	return false
 }
 
 // isAtNamedPort reports whether the Service names the port of a floating IP. Such a port is older

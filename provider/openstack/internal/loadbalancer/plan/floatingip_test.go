@@ -275,6 +275,33 @@ func TestChange_UnmarkedFloatingIPAtANamedPort_IsNotDetached(t *testing.T) {
 	wantKinds(t, change(c, desire(onePort, at, internal)), "CreateLoadBalancer")
 }
 
+// A user's floating IP at a named port is neither detached nor replaced.
+func TestChange_UsersFloatingIPIsAtTheNamedPort_IsReportedBeforeAChange(t *testing.T) {
+	atPort := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "users-port"} }
+	users := neutron.FloatingIP{
+		ID: "users", Address: "203.0.113.66", NetworkID: "network-outside", PortID: "users-port",
+	}
+	for name, ask := range map[string]func(*desired.State){
+		"of a pool": pooled("pool"), "by address": asking("203.0.113.100"),
+		"by ID": naming("pool-0", ""), "new, by address": asking("203.0.113.200"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := fresh()
+			c.ips = ofPool("pool", 1)
+			c.carryOut(t, desire(atPort, internal))
+			c.ips = append(c.ips, users)
+			p := change(c, desire(atPort, ask))
+			wantNothing(t, p)
+			wantNotice(t, p, events.FloatingIPUnavailable, true)
+			if text := p.String(); !strings.Contains(text, "203.0.113.66") ||
+				!strings.Contains(text, "loadbalancer.openstack.org/port-id") ||
+				!strings.Contains(text, "detach it") {
+				t.Errorf("the notice does not say what to do:\n%s", text)
+			}
+		})
+	}
+}
+
 func TestChange_AnothersMarkAppearsBeforeTheAttachment_IsSeen(t *testing.T) {
 	c := made(t, desire(internal))
 	c.ips = []neutron.FloatingIP{{ID: "user", Address: "203.0.113.99"}}
