@@ -179,6 +179,7 @@ func (c *Controller) shutDown() {
 
 // Run works until ctx ends, and returns when no call is in flight.
 func (c *Controller) Run(ctx context.Context) {
+	c.endpoints.start = func(f informers.SharedInformerFactory) { f.StartWithContext(ctx) }
 	defer c.endpoints.close()
 	var workers sync.WaitGroup
 	defer workers.Wait()
@@ -285,11 +286,10 @@ func (c *Controller) work(
 func inSpan(
 	ctx context.Context, key types.NamespacedName,
 	sync func(context.Context, types.NamespacedName) error,
-) (err error) {
-	ctx, span := tracing.Start(ctx, "sync Service",
+) error {
+	return tracing.Do(ctx, "sync Service",
+		func(ctx context.Context) error { return sync(ctx, key) },
 		slog.String(tracing.Namespace, key.Namespace), slog.String(tracing.Service, key.Name))
-	defer func() { span.End(err) }()
-	return sync(ctx, key)
 }
 
 // begin gives a Service to a worker, unless another has it. Then it comes again afterwards.

@@ -30,6 +30,9 @@ type endpoints struct {
 	open func() (informers.SharedInformerFactory, error)
 	// changed receives the Services whose endpoints have changed.
 	changed func(types.NamespacedName)
+	// start starts informers for the life of the controller. Run sets it: the context of one
+	// Service has the span of its sync.
+	start func(informers.SharedInformerFactory)
 
 	mu sync.Mutex
 	// factory is nil before the first request. slices and synced belong to it.
@@ -39,13 +42,11 @@ type endpoints struct {
 }
 
 // list returns the EndpointSlices of a Service, which the caller must not change. The error is an
-// api.RetryError while they are being listed. ctx is that of the controller.
-func (e *endpoints) list(
-	ctx context.Context, service types.NamespacedName,
-) ([]*discoveryv1.EndpointSlice, error) {
+// api.RetryError while they are being listed.
+func (e *endpoints) list(service types.NamespacedName) ([]*discoveryv1.EndpointSlice, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.watch(ctx); err != nil {
+	if err := e.watch(); err != nil {
 		return nil, fmt.Errorf("watch EndpointSlices: %w", err)
 	}
 	if !e.synced() {
@@ -57,7 +58,7 @@ func (e *endpoints) list(
 }
 
 // watch starts the informer, unless it has been started.
-func (e *endpoints) watch(ctx context.Context) error {
+func (e *endpoints) watch() error {
 	if e.factory != nil {
 		return nil
 	}
@@ -78,7 +79,7 @@ func (e *endpoints) watch(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	factory.StartWithContext(ctx)
+	e.start(factory)
 	e.factory, e.slices, e.synced = factory, resource.Lister(), resource.Informer().HasSynced
 	return nil
 }
@@ -176,7 +177,7 @@ func (c *Controller) read(
 	if now.nodes, err = c.members(); err != nil || !now.version.wantsEndpoints {
 		return now, err
 	}
-	now.endpoints, err = c.endpoints.list(ctx, key)
+	now.endpoints, err = c.endpoints.list(key)
 	return now, err
 }
 
