@@ -283,10 +283,9 @@ func (c *Controller) sync(ctx context.Context, node *v1.Node) error {
 // inSpan calls f in a span of the node.
 func inSpan(
 	ctx context.Context, name string, node *v1.Node, f func(context.Context, *v1.Node) error,
-) (err error) {
-	ctx, span := tracing.Start(ctx, name, slog.String(tracing.Node, node.Name))
-	defer func() { span.End(err) }()
-	return f(ctx, node)
+) error {
+	return tracing.Do(ctx, name, func(ctx context.Context) error { return f(ctx, node) },
+		slog.String(tracing.Node, node.Name))
 }
 
 // isTold reports whether an event is due about an error with which a node has failed for so long.

@@ -116,13 +116,17 @@ func (s Span) End(err error, attributes ...slog.Attr) {
 	s.end(err, all)
 }
 
-// Do calls f in a span.
+var errPanicked = errors.New("panic")
+
+// Do calls f in a span. After a panic the span has failed.
 func Do(
 	ctx context.Context, name string, f func(context.Context) error, attributes ...slog.Attr,
 ) (err error) {
 	ctx, span := Start(ctx, name, attributes...)
+	err = errPanicked // until f returns
 	defer func() { span.End(err) }()
-	return f(ctx)
+	err = f(ctx)
+	return err
 }
 
 // StartRequest starts the span of an HTTP request, and returns the request with the span's context.
