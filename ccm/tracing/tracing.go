@@ -5,12 +5,14 @@ package tracing
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // scope is the name of the instrumentation scope.
@@ -28,18 +30,30 @@ func New(provider trace.TracerProvider) ccm.Tracer {
 	return tracer{provider.Tracer(scope)}
 }
 
+// maxStatus limits the text of an error, in characters: exporters refuse long messages.
+const maxStatus = 1024
+
 type tracer struct{ otel trace.Tracer }
+
+// inside is the key of contexts that are inside a span of a tracer.
+type inside struct{}
 
 // StartSpan implements ccm.Tracer.
 func (t tracer) StartSpan(ctx context.Context, name string, attributes []slog.Attr) (
 	_ context.Context, end func(err error, attributes []slog.Attr),
 ) {
-	ctx, span := t.otel.Start(ctx, name, trace.WithSpanKind(kindOf(attributes)),
-		trace.WithAttributes(convert(attributes)...))
-	return ctx, func(err error, attributes []slog.Attr) {
+	options := []trace.SpanStartOption{
+		trace.WithSpanKind(kindOf(attributes)), trace.WithAttributes(convert(attributes)...),
+	}
+	if ctx.Value(inside{}) == nil {
+		// The context may have a span in which the host has started the Manager, and which has ended.
+		options = append(options, trace.WithNewRoot())
+	}
+	ctx, span := t.otel.Start(ctx, name, options...)
+	return context.WithValue(ctx, inside{}, true), func(err error, attributes []slog.Attr) {
 		span.SetAttributes(convert(attributes)...)
 		if err != nil {
-			span.SetStatus(codes.Error, err.Error())
+			span.SetStatus(codes.Error, printable.Text(err.Error(), maxStatus))
 		}
 		span.End()
 	}
@@ -61,7 +75,7 @@ func convert(attributes []slog.Attr) []attribute.KeyValue {
 		if a.Value.Kind() == slog.KindInt64 {
 			converted = append(converted, attribute.Int64(a.Key, a.Value.Int64()))
 		} else if text := a.Value.String(); text != "" {
-			converted = append(converted, attribute.String(a.Key, text))
+			converted = append(converted, attribute.String(a.Key, strings.ToValidUTF8(text, "\uFFFD")))
 		}
 	}
 	return converted

@@ -3,7 +3,9 @@ package tracing_test
 import (
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -50,6 +52,40 @@ func TestNew_SpansOfAManager_BecomeSpansOfTheProvider(t *testing.T) {
 		attribute.String("http.request.method", "GET"),
 		attribute.Int("http.response.status_code", 409)))) {
 		t.Errorf("the request has the attributes %v", child.Attributes())
+	}
+}
+
+// The host's span has usually ended before the first sync.
+func TestNew_StartedInASpanOfTheHost_SyncsAreTracesOfTheirOwn(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+	ctx, startup := provider.Tracer("host").Start(t.Context(), "startup")
+	startup.End()
+	ctx, end := tracing.New(provider).StartSpan(ctx, "sync Service", nil)
+	_, endChild := tracing.New(provider).StartSpan(ctx, "loadbalancer_get", nil)
+	endChild(nil, nil)
+	end(nil, nil)
+	ended := spans.Ended()
+	if parent := ended[2].Parent(); parent.IsValid() {
+		t.Errorf("the sync is a child of %s, want no parent", parent.SpanID())
+	}
+	if ended[1].Parent().SpanID() != ended[2].SpanContext().SpanID() {
+		t.Error("the request is not the child of the sync")
+	}
+}
+
+// An exporter drops a whole batch if a text in it is not valid UTF-8.
+func TestNew_ErrorOrValueIsNoText_IsMadeOne(t *testing.T) {
+	spans := tracetest.NewSpanRecorder()
+	tracer := tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
+	_, end := tracer.StartSpan(t.Context(), "sync Service", []slog.Attr{slog.String("key", "a\xff")})
+	end(errors.New(strings.Repeat("x", 5000)+"\xff"), nil)
+	span := spans.Ended()[0]
+	if text := span.Status().Description; len(text) > 1100 || !utf8.ValidString(text) {
+		t.Errorf("the status has %d bytes, valid UTF-8: %t", len(text), utf8.ValidString(text))
+	}
+	if got := span.Attributes()[0].Value.AsString(); got != "a\uFFFD" {
+		t.Errorf("the attribute is %q, want a valid text", got)
 	}
 }
 
