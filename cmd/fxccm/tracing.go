@@ -27,7 +27,7 @@ const (
 // exports the last spans.
 func startTracing() (_ ccm.Tracer, end func()) {
 	log := klog.Background()
-	otel.SetErrorHandler(newTracingErrors())
+	otel.SetErrorHandler(newTracingErrors(log))
 	provider, err := otlp.Start(context.Background(), currentBuild().Version)
 	if err != nil {
 		log.Info("Warning: no spans are exported: " + err.Error())
@@ -47,11 +47,15 @@ func startTracing() (_ ccm.Tracer, end func()) {
 
 // tracingErrors logs the errors of OpenTelemetry's SDK.
 type tracingErrors struct {
+	log klog.Logger
+
 	mu     sync.Mutex
 	logged map[string]time.Time
 }
 
-func newTracingErrors() *tracingErrors { return &tracingErrors{logged: map[string]time.Time{}} }
+func newTracingErrors(log klog.Logger) *tracingErrors {
+	return &tracingErrors{log: log, logged: map[string]time.Time{}}
+}
 
 // Handle implements otel.ErrorHandler.
 func (t *tracingErrors) Handle(err error) {
@@ -65,5 +69,5 @@ func (t *tracingErrors) Handle(err error) {
 		clear(t.logged)
 	}
 	t.logged[text] = now
-	klog.Background().Info("Warning: spans: " + text)
+	t.log.Info("Warning: spans: " + text)
 }

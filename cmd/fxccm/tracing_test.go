@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,7 +10,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -71,13 +75,32 @@ func TestTracing_Endpoint_ReceivesTheSpansOfTheProgram(t *testing.T) {
 	}
 }
 
-func TestTracing_WrongVariableOrNoReceiver_IsAWarning(t *testing.T) {
+func TestTracingErrors_Repeated_AreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged []string
+		handler := newTracingErrors(funcr.New(
+			func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+		for range 3 {
+			handler.Handle(errors.New("refused"))
+			time.Sleep(4 * time.Minute)
+		}
+		handler.Handle(errors.New("busy"))
+		if len(logged) != 2 {
+			t.Errorf("want a line for each error in 10 minutes, got %q", logged)
+		}
+		handler.Handle(errors.New("refused"))
+		if len(logged) != 3 || !strings.Contains(logged[2], "refused") {
+			t.Errorf("want a line again after 10 minutes, got %q", logged)
+		}
+	})
+}
+
+func TestTracing_WrongVariable_IsAWarning(t *testing.T) {
 	for name, c := range map[string]struct {
 		variable, value, want string
 	}{
 		"exporter": {"OTEL_TRACES_EXPORTER", "zipkin", "OTEL_TRACES_EXPORTER=zipkin is not supported"},
 		"sampler":  {"OTEL_TRACES_SAMPLER", "sometimes", "unsupported sampler: sometimes"},
-		"receiver": {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1", "Exporting spans"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")

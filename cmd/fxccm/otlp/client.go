@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -205,7 +206,7 @@ func (c *client) send(
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return true, 0, err
+		return true, 0, cause(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	// Read to its end, a body leaves the connection for the next request.
@@ -221,4 +222,16 @@ func (c *client) send(
 		return false, 0, errors.New("the receiver of traces answers " + resp.Status)
 	}
 	return false, 0, nil
+}
+
+// cause returns the error of a request without what is secret or changes: the URL may have
+// credentials, and a connection has another port each time.
+func cause(err error) error {
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		err = request.Err
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
+		err = fmt.Errorf("%s %s: %w", op.Op, op.Addr, op.Err)
+	}
+	return fmt.Errorf("the receiver of traces does not answer: %w", err)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -221,5 +222,42 @@ func TestClient_Printed_HasNoHeader(t *testing.T) {
 	// This is how the SDK logs it.
 	if text := fmt.Sprintf("%+v", struct{ Client any }{c}); strings.Contains(text, "s3cret") {
 		t.Errorf("it is printed as %s", text)
+	}
+}
+
+func TestClient_NoReceiver_ErrorHasNoSecretAndNoPort(t *testing.T) {
+	var ports []string
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			if state == http.StateNew {
+				_, port, _ := net.SplitHostPort(conn.RemoteAddr().String())
+				ports = append(ports, port)
+				_ = conn.(*net.TCPConn).SetLinger(0)
+				_ = conn.Close()
+			}
+		},
+	}
+	served := make(chan struct{})
+	go func() { defer close(served); _ = server.Serve(listener) }()
+	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+		"http://user:s3cret@"+listener.Addr().String()+"/v1/traces?key=s3cret")
+	c, err := newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.send(t.Context(), nil)
+	_ = server.Close()
+	<-served
+	if err == nil || len(ports) == 0 {
+		t.Fatalf("got %v after %d connections, want an error", err, len(ports))
+	}
+	for _, secret := range append(ports, "s3cret") {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error has %s: %v", secret, err)
+		}
 	}
 }
