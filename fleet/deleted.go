@@ -185,7 +185,7 @@ func (f *Fleet) cleanUpParams(
 ) ccm.Params {
 	params := ccm.Params{
 		Name: given.Name, Owner: given.Owner, Config: given.Config,
-		Logger: given.Logger, Clock: given.Clock,
+		Logger: given.Logger, Clock: given.Clock, Tracer: given.Tracer,
 		RESTConfig: cluster.RESTConfig,
 	}
 	if params.RESTConfig == nil { // no request is sent to it
