@@ -125,6 +125,8 @@ func (l *line) checkSource() error {
 	namespace, _, isPair := strings.Cut(l.occm, "/")
 	switch {
 	case l.namespace == "":
+	case strings.Contains(l.namespace, "/"):
+		return cli.Usagef("--namespace=%s is not the name of a namespace", l.namespace)
 	case !isPair:
 		l.occm = l.namespace + "/" + l.occm
 	case namespace != l.namespace:

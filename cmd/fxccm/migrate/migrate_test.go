@@ -674,6 +674,7 @@ func TestCommand_BadInput_IsAnErrorWithItsExitCode(t *testing.T) {
 		"format":      {[]string{"check", "-oxml"}, cli.ExitUsage, "--output=xml"},
 		"timeout":     {[]string{"rollback", "--timeout=0s"}, cli.ExitUsage, "--timeout"},
 		"occm":        {[]string{"check", "--occm=a/b/c"}, cli.ExitUsage, "--occm=a/b/c is not [namespace/]name"},
+		"two names":   {[]string{"plan", "-n=a/b"}, cli.ExitUsage, "--namespace=a/b is not the name of a namespace"},
 		"namespace":   {[]string{"plan", "--occm=a/b", "-n=c"}, cli.ExitUsage, "--occm=a/b has another namespace"},
 		"context":     {[]string{"check", "--workload-context=a"}, cli.ExitUsage, "--workload-kube"},
 		"kubeconfig":  {[]string{"check", "--kubeconfig=/nowhere"}, 1, "--kubeconfig"},

@@ -63,8 +63,11 @@ func (m *migration) notFound(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if m.line.occm != "" { // there are others
-		pods = slices.DeleteFunc(pods, isManaged)
+	if m.line.occm != "" {
+		namespace, _, isPair := strings.Cut(m.line.occm, "/")
+		pods = slices.DeleteFunc(pods, func(pod v1.Pod) bool { // there are others
+			return isManaged(pod) || isPair && pod.Namespace != namespace
+		})
 	}
 	if len(pods) > 0 {
 		var all []error

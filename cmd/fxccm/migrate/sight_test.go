@@ -524,6 +524,11 @@ func TestFind_OCCMIsNoDeploymentOrDaemonSet_ErrorSaysWhatToDo(t *testing.T) {
 			[]string{"-n=default"},
 			"no Deployment or DaemonSet in namespace default runs",
 		},
+		"namespace, and a Pod elsewhere": {
+			[]runtime.Object{pod("StatefulSet")},
+			[]string{"-n=default"},
+			"no Deployment or DaemonSet in namespace default runs",
+		},
 		"name in a namespace": {
 			[]runtime.Object{other},
 			[]string{"-n=default", "--occm=occm"},
