@@ -58,17 +58,23 @@ func TestEndpoints_EachCase_AreThoseOfKubernetes(t *testing.T) {
 		want   string
 	}{
 		"none": {want: ""},
-		"the states": {slices: []*discoveryv1.EndpointSlice{slice(four,
-			endpoint(ready, "10.0.0.1"), endpoint(starting, "10.0.0.2"),
-			endpoint(draining, "10.0.0.3"), endpoint(ended, "10.0.0.4"),
-			endpoint(unknown, "10.0.0.5"), endpoint(always, "10.0.0.6"))},
-			want: "10.0.0.1:8080 10.0.0.3:8080-draining 10.0.0.5:8080 10.0.0.6:8080"},
-		"only terminating ones": {slices: []*discoveryv1.EndpointSlice{slice(four,
-			endpoint(draining, "10.0.0.3"), endpoint(ended, "10.0.0.4"))},
-			want: "10.0.0.3:8080"},
-		"a ready one that must not be a member": {slices: []*discoveryv1.EndpointSlice{slice(four,
-			endpoint(draining, "10.0.0.3"), endpoint(ready, "10.0.0.99"))},
-			want: "10.0.0.3:8080"},
+		"the states": {
+			slices: []*discoveryv1.EndpointSlice{slice(four,
+				endpoint(ready, "10.0.0.1"), endpoint(starting, "10.0.0.2"),
+				endpoint(draining, "10.0.0.3"), endpoint(ended, "10.0.0.4"),
+				endpoint(unknown, "10.0.0.5"), endpoint(always, "10.0.0.6"))},
+			want: "10.0.0.1:8080 10.0.0.3:8080-draining 10.0.0.5:8080 10.0.0.6:8080",
+		},
+		"only terminating ones": {
+			slices: []*discoveryv1.EndpointSlice{slice(four,
+				endpoint(draining, "10.0.0.3"), endpoint(ended, "10.0.0.4"))},
+			want: "10.0.0.3:8080",
+		},
+		"a ready one that must not be a member": {
+			slices: []*discoveryv1.EndpointSlice{slice(four,
+				endpoint(draining, "10.0.0.3"), endpoint(ready, "10.0.0.99"))},
+			want: "10.0.0.3:8080",
+		},
 		"two slices, sorted": {slices: []*discoveryv1.EndpointSlice{
 			slice(four, endpoint(ready, "10.0.0.10")), slice(four, endpoint(ready, "10.0.0.9")),
 		}, want: "10.0.0.9:8080 10.0.0.10:8080"},
