@@ -177,6 +177,33 @@ func TestAddress_OfTheSecondFamilyIsElsewhere_IsRefused(t *testing.T) {
 	}
 }
 
+// A load balancer is not recreated for an address that it cannot get, and its members are updated.
+func TestAddress_OfTheSecondFamilyIsElsewhereLater_TheLoadBalancerStaysAndIsUpdated(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "fd00::/64"})
+	service := s.addService("web", 80)
+	service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+	s.update(service)
+	before := published(c.ensure(service, node))
+	id := s.LoadBalancers()[0].ID
+	s.requests(service, "recreate", "true", "address", "fd01::77")
+	other := s.addNode("b")
+	after := published(c.ensure(service, node, other))
+	if lbs := s.LoadBalancers(); len(lbs) != 1 || lbs[0].ID != id || len(before) != 2 ||
+		!slices.Equal(after, before) {
+		t.Errorf("published is %q, was %q, by %+v", after, before, lbs)
+	}
+	s.wantMembers(node.Status.Addresses[0].Address+":30080",
+		other.Status.Addresses[0].Address+":30080")
+	said := s.said("Warning " + string(events.Unsupported))
+	if len(said) != 1 || !strings.Contains(said[0], "requests fd01::77, but the load balancer "+
+		"keeps its addresses: no subnet of network "+s.network) {
+		t.Errorf("the events are %q", said)
+	}
+}
+
 // anotherSubnet adds a subnet for load balancers with a router to the external network.
 func (s *site) anotherSubnet() string {
 	s.t.Helper()

@@ -57,6 +57,9 @@ type Places struct {
 	// AdditionalVIPs are for the second family of a dual-stack Service; an existing load balancer
 	// keeps its own.
 	AdditionalVIPs []octavia.VIP
+	// KeepsAdditionalVIPs: the requested address of the second family has no place, and an existing
+	// load balancer is not recreated for it.
+	KeepsAdditionalVIPs bool
 	// Member is the members' subnet; the zero value if the subnet need not be named. Security
 	// groups need its CIDR.
 	Member neutron.Subnet
@@ -203,6 +206,9 @@ func families(in Input) []v1.IPFamily {
 	}
 	return wanted[:1]
 }
+
+// FirstFamily returns the family of the Service's first address.
+func FirstFamily(service *v1.Service) v1.IPFamily { return familiesOf(service)[0] }
 
 // family returns the family of the first VIP.
 func (d *decision) family() v1.IPFamily { return d.families[0] }

@@ -197,6 +197,12 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	switch {
 	case subnet != "":
 		r.places.AdditionalVIPs = []octavia.VIP{{SubnetID: subnet}}
+	case r.existing != nil:
+		// The address counts only at creation.
+		r.places.AdditionalVIPs = r.existing.AdditionalVIPs
+		r.places.KeepsAdditionalVIPs = true
+		r.warn(events.Unsupported, fmt.Sprintf("%s requests %s, but the load balancer keeps its "+
+			"addresses: %s", settings.AddressSource(r.Service, asked), asked, why))
 	case asked != "":
 		return impossible("%s requests %s, but %s", settings.AddressSource(r.Service, asked), asked,
 			why)
@@ -294,10 +300,10 @@ func (r *resolver) member(ctx context.Context) error {
 		r.places.Member = neutron.Subnet{ID: id}
 		return nil
 	}
-	if id == "" && r.places.VIP.NetworkID != "" {
-		// Octavia will choose a subnet of this family for the VIP. The next reconcile reads which
-		// one.
-		if id, err = r.firstSubnet(ctx, r.places.VIP.NetworkID, r.family()); err != nil {
+	if network := cmp.Or(r.places.VIP.NetworkID, r.PortNetworkID); id == "" && network != "" {
+		// Octavia will choose a subnet of this family for the VIP, or the named port is in one. The
+		// next reconcile reads which one.
+		if id, err = r.firstSubnet(ctx, network, r.family()); err != nil {
 			return err
 		}
 	}

@@ -512,6 +512,23 @@ func TestResolve_DualStack(t *testing.T) {
 			}},
 			want: secondV6, calls: map[string]int{"subnet_list": 1},
 		},
+		"existing, and an address elsewhere, to be recreated": {
+			in: lookup{Service: require, Existing: paired, Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd03::10", MemberSubnetID: s.v4,
+				Recreate: true,
+			}},
+			want: firstV6, calls: map[string]int{"subnet_list": 1},
+			notice: "spec.loadBalancerIP requests fd03::10, but the load balancer keeps its " +
+				"addresses: no subnet of network " + pair + " that the project sees contains it",
+		},
+		"existing without it, and an address elsewhere, to be recreated": {
+			in: lookup{Service: prefer, Existing: existingIn("vip", pair), Settings: settings.Settings{
+				NetworkID: pair, AdditionalAddress: "fd03::10", MemberSubnetID: s.v4,
+				Recreate: true,
+			}},
+			calls:  map[string]int{"subnet_list": 1},
+			notice: "requests fd03::10, but the load balancer keeps its addresses",
+		},
 		"existing with the address, to be recreated": {
 			in: lookup{Service: require, Existing: paired, Settings: settings.Settings{
 				NetworkID: pair, AdditionalAddress: "fd01::9", MemberSubnetID: s.v4,

@@ -215,6 +215,21 @@ func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 	}
 }
 
+// The network of a named port is known before the load balancer exists.
+func TestResolve_PodsAreMembersAndAPortIsNamed_TheirSubnetIsInThePortsNetwork(t *testing.T) {
+	s := newSite(t)
+	places, _, err := Resolve(t.Context(), s.api, Input{
+		Service: service(v1.IPv4Protocol), Pods: &Pods{},
+		Nodes:    []Node{{Node: s.addNode("a", "10.0.0.11")}},
+		Settings: settings.Settings{Internal: true, PortID: "port", ManageSecurityGroups: true},
+
+		PortNetworkID: s.front,
+	}, nil)
+	if err != nil || places.Member.ID != s.frontV4 || places.Member.CIDR != "172.16.0.0/24" {
+		t.Errorf("found %+v, %v", places, err)
+	}
+}
+
 // BenchmarkBuild_1000Pods decides the members of a Service with two ports, whose 1,000 pods are on
 // 100 nodes, as each step of a rollout does.
 func BenchmarkBuild_1000Pods(b *testing.B) {

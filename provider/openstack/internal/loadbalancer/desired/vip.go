@@ -78,9 +78,12 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	}
 	if len(b.families) == 2 {
 		vips := make([]octavia.VIP, 0, len(b.Places.AdditionalVIPs))
+		address := b.Settings.AdditionalAddress
+		if b.Places.KeepsAdditionalVIPs {
+			address = ""
+		}
 		for _, found := range b.Places.AdditionalVIPs {
-			vips = append(vips,
-				octavia.VIP{SubnetID: found.SubnetID, Address: b.Settings.AdditionalAddress})
+			vips = append(vips, octavia.VIP{SubnetID: found.SubnetID, Address: address})
 		}
 		return vips
 	}

@@ -139,6 +139,15 @@ func TestDualStack_AddressOfTheSecondFamily_IsThatOfTheSecondVIP(t *testing.T) {
 	if !reflect.DeepEqual(d.LoadBalancer.AdditionalVIPs, want) {
 		t.Errorf("the additional VIPs are %+v, want %+v", d.LoadBalancer.AdditionalVIPs, want)
 	}
+	d, notices = build(t, both, asked, existing, func(in *Input) {
+		in.Places.AdditionalVIPs = []octavia.VIP{{SubnetID: "second", Address: "fd00::7"}}
+		in.Places.KeepsAdditionalVIPs = true
+	})
+	wantTold(t, notices)
+	want = []octavia.VIP{{SubnetID: "second"}}
+	if !reflect.DeepEqual(d.LoadBalancer.AdditionalVIPs, want) {
+		t.Errorf("the kept VIPs are %+v, want %+v", d.LoadBalancer.AdditionalVIPs, want)
+	}
 	for name, changes := range map[string][]func(*Input){
 		"ovn":                   {both, asked, withFeatures(ovn())},
 		"made with one address": {both, asked, existing},
