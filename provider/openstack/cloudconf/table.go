@@ -260,7 +260,8 @@ func loadBalancer(l *LoadBalancer) section {
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
 			text("member-target", &l.MemberTarget,
 				"The members of load balancers: nodes at their node ports, or pods. auto is pod if "+
-					"pod-ranges is set, and otherwise node.", oneOf(asError, memberTargets()...)),
+					"pod-ranges has a range of the Service's first IP family, and otherwise node.",
+				oneOf(asError, memberTargets()...)),
 			list("pod-ranges", &l.PodRanges,
 				"The CIDRs of pod addresses that the router of the load balancers' subnet leads "+
 					"to, and whose packets the nodes' ports accept: by the routes of fxccm, or by "+

@@ -3,6 +3,7 @@ package loadbalancer
 import (
 	"context"
 	"net/netip"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -20,10 +21,23 @@ type endpoints struct{ slices []*discoveryv1.EndpointSlice }
 
 // WantsEndpoints implements ccm.EndpointBalancer.
 func (l *LoadBalancers) WantsEndpoints(service *v1.Service) bool {
-	// Without ranges no endpoint can be a member: nodes are, or the Service is refused.
-	target := l.targetOf(service)
-	return (target == settings.TargetPod || target == settings.TargetAuto) &&
-		len(l.podRanges()) > 0
+	return l.reachesPods(service, l.targetOf(service))
+}
+
+// reachesPods reports whether endpoints can be the members of a Service with the target. Without
+// ranges none can: the target pod is then refused. The target auto needs a range of the first
+// family of the Service, which is that of members: otherwise nodes are the members.
+func (l *LoadBalancers) reachesPods(service *v1.Service, target string) bool {
+	ranges := l.podRanges()
+	switch target {
+	case settings.TargetPod:
+		return len(ranges) > 0
+	case settings.TargetAuto:
+		isIPv4 := desired.FirstFamily(service) == v1.IPv4Protocol
+		return slices.ContainsFunc(ranges,
+			func(r netip.Prefix) bool { return r.Addr().Is4() == isIPv4 })
+	}
+	return false
 }
 
 func (l *LoadBalancers) targetOf(service *v1.Service) string {
@@ -43,10 +57,10 @@ func (r *reconciler) awaitsEndpoints(asked *v1.Service) bool {
 // EnsureEndpointLoadBalancer implements ccm.EndpointBalancer.
 func (l *LoadBalancers) EnsureEndpointLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
-	slices []*discoveryv1.EndpointSlice,
+	endpointSlices []*discoveryv1.EndpointSlice,
 ) (*v1.LoadBalancerStatus, error) {
 	return l.ensureForCaller(ctx, request{
-		cluster: clusterName, service: service, nodes: nodes, endpoints: &endpoints{slices},
+		cluster: clusterName, service: service, nodes: nodes, endpoints: &endpoints{endpointSlices},
 		mode: mode{create: true},
 	})
 }
@@ -54,10 +68,10 @@ func (l *LoadBalancers) EnsureEndpointLoadBalancer(
 // UpdateEndpointLoadBalancer implements ccm.EndpointBalancer.
 func (l *LoadBalancers) UpdateEndpointLoadBalancer(
 	ctx context.Context, clusterName string, service *v1.Service, nodes []*v1.Node,
-	slices []*discoveryv1.EndpointSlice,
+	endpointSlices []*discoveryv1.EndpointSlice,
 ) error {
 	return l.updateForCaller(ctx, request{
-		cluster: clusterName, service: service, nodes: nodes, endpoints: &endpoints{slices},
+		cluster: clusterName, service: service, nodes: nodes, endpoints: &endpoints{endpointSlices},
 		mode: mode{nodes: true},
 	})
 }
@@ -75,13 +89,12 @@ func (l *LoadBalancers) podRanges() (ranges []netip.Prefix) {
 // pods returns the pods that are the members, or nil if nodes are. A repair of drift has the
 // endpoints of the last call of the service controller, so it restores what that call wrote.
 func (r *reconciler) pods() (*desired.Pods, error) {
-	ranges := r.of.podRanges()
-	switch target := r.settings.MemberTarget; {
-	case target != settings.TargetPod && target != settings.TargetAuto:
+	target := r.settings.MemberTarget
+	reaches := r.of.reachesPods(r.service, target)
+	switch {
+	case target != settings.TargetPod && (!reaches || r.state.endpoints == nil):
 		return nil, nil
-	case target == settings.TargetAuto && (len(ranges) == 0 || r.state.endpoints == nil):
-		return nil, nil
-	case len(ranges) == 0:
+	case !reaches:
 		return nil, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
 			"%s is pod, but no pod can be reached: option pod-ranges of [LoadBalancer] in "+
 				"cloud.conf is empty; list the ranges of pods to which the router of the load "+
@@ -93,5 +106,5 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 				"member-target to node or auto, or use fxccm's service-lb-controller",
 			r.nameOf("member-target")))
 	}
-	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: ranges}, nil
+	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: r.of.podRanges()}, nil
 }

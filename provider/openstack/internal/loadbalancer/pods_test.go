@@ -145,6 +145,25 @@ func TestPods_AutoWithRanges_EndpointsAreMembers(t *testing.T) {
 	s.wantMembers("10.244.1.1:8080")
 }
 
+// Members have the family of the load balancer's first address.
+func TestPods_AutoWithoutARangeOfTheFirstFamily_NodesAreMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"fd00:1::/56"}
+	s.defaults.LoadBalancer.MemberTarget = "auto"
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	if c.WantsEndpoints(service) {
+		t.Error("the provider wants endpoints of another family")
+	}
+	c.ensurePods(service, node, "10.244.1.1")
+	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+	service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}
+	if !c.WantsEndpoints(service) {
+		t.Error("the provider wants no endpoints of a family that it reaches")
+	}
+}
+
 // A caller that has no endpoints, such as another service controller, must not empty a pool.
 func TestPods_CallerHasNoEndpoints_IsRefused(t *testing.T) {
 	t.Parallel()

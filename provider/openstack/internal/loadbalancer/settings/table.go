@@ -79,7 +79,7 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 			name: annotationAddress, typ: "IP addresses", fatal: true, own: true,
 			limits:  "one, or one of each family with a comma",
 			later:   addressLater,
-			meaning: "The requested address, with the meaning of `" + fieldAddress + "`, a field that Kubernetes has deprecated. In a dual-stack Service each family can have one: that of the second family is the second address of the load balancer. An address of a family that the Service does not have, and one that differs from `" + fieldAddress + "`, is refused.",
+			meaning: "The requested address, with the meaning of `" + fieldAddress + "`, a field that Kubernetes has deprecated. In a dual-stack Service each family can have one: that of the second family is the second address of the load balancer. An address of a family that the Service does not have, and one that differs from `" + fieldAddress + "`, is refused. If no subnet of the network contains the second address, a new load balancer is refused; an existing one keeps its addresses, and an event warns of that.",
 			misuse:  addressMisuse, guard: addressGuard,
 		},
 		annotation(Prefix+"additional-subnet-id", uuidKind(), &s.AdditionalSubnetID, newBalancer,
@@ -198,7 +198,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			"Labels of the nodes that become members, or whose pods do: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
 		annotation(Prefix+"member-target", memberTarget(), &s.MemberTarget, membersAnew,
-			"The members: `node`, nodes at their node ports; `pod`, the endpoints of the Service at their target ports; or `auto`, which is `pod` if `pod-ranges` of cloud.conf is set. With `pod`, node ports and `externalTrafficPolicy` have no meaning, the health monitor checks the port of the pod, and without `pod-ranges` the Service is refused. Pods as members were never seen with the ovn provider.").
+			"The members: `node`, nodes at their node ports; `pod`, the endpoints of the Service at their target ports; or `auto`, which is `pod` if `pod-ranges` of cloud.conf has a range of the Service's first IP family, and otherwise `node`. With `pod`, node ports and `externalTrafficPolicy` have no meaning, the health monitor checks the port of the pod, and without `pod-ranges` the Service is refused. Pods as members were never seen with the ovn provider.").
 			from("member-target", cmp.Or(c.MemberTarget, TargetNode)).orClass().isOwn(),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
 			"The subnet of the members. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
