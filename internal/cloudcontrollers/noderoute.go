@@ -14,8 +14,7 @@ import (
 
 // NodeRoute builds the node-route-controller: it keeps a route in the cloud for every pod CIDR of
 // every selected node, and the condition NetworkUnavailable of the nodes. A node gets its route
-// when it has an address. What fails is tried again after growing pauses. A pod CIDR outside of
-// clusterCIDR gets no route: who registers a Node would lead any traffic to it.
+// when it has an address. What fails is tried again after growing pauses.
 //
 // clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes: without routes,
 // it may be empty. Upstream ends the process if it is invalid.
@@ -38,7 +37,7 @@ func NodeRoute(
 	}
 	nodes := t.Informers().Core().V1().Nodes()
 	passes := &routePasses{
-		Routes: routes, client: client, lister: nodes.Lister(), selector: selector, cidrs: cidrs,
+		Routes: routes, client: client, lister: nodes.Lister(), selector: selector,
 		pauses: newPauses(period), recorder: t.Recorder("route_controller"),
 	}
 	silent := &silencer{}

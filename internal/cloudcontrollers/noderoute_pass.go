@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
-	"net/netip"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -49,9 +47,7 @@ type routePasses struct {
 	lister corelisters.NodeLister
 	// selector selects the nodes that get routes. Routes to others are left alone.
 	selector labels.Selector
-	// cidrs are those of the cluster, which contain all destinations.
-	cidrs  []*net.IPNet
-	pauses *pauses
+	pauses   *pauses
 	// recorder writes the events.
 	recorder record.EventRecorder
 
@@ -218,10 +214,7 @@ func (p *routePasses) noteNoRoute(ctx context.Context, nodes []*v1.Node) {
 func (p *routePasses) CreateRoute(
 	ctx context.Context, cluster, hint string, route *cloudprovider.Route,
 ) error {
-	err := p.checkDestination(route.DestinationCIDR)
-	if err == nil {
-		err = p.Routes.CreateRoute(ctx, cluster, hint, route)
-	}
+	err := p.Routes.CreateRoute(ctx, cluster, hint, route)
 	key := creationKey(route.TargetNode, route.DestinationCIDR, route.TargetNodeAddresses)
 	if p.pauses.note(key, err) {
 		for _, node := range p.shown {
@@ -231,21 +224,6 @@ func (p *routePasses) CreateRoute(
 		}
 	}
 	return err
-}
-
-// checkDestination returns an error if a destination is not within a CIDR of the cluster.
-func (p *routePasses) checkDestination(cidr string) error {
-	destination, err := netip.ParsePrefix(cidr)
-	if err != nil {
-		return fmt.Errorf("the pod CIDR %q is not a CIDR", cidr)
-	}
-	for _, whole := range p.cidrs {
-		of, err := netip.ParsePrefix(whole.String())
-		if err == nil && destination.Bits() >= of.Bits() && of.Contains(destination.Addr()) {
-			return nil
-		}
-	}
-	return fmt.Errorf("the pod CIDR %s is outside of the cluster's (--cluster-cidr)", cidr)
 }
 
 // DeleteRoute implements cloudprovider.Routes.
