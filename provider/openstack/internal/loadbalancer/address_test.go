@@ -204,6 +204,40 @@ func TestAddress_OfTheSecondFamilyIsElsewhereLater_TheLoadBalancerStaysAndIsUpda
 	}
 }
 
+// A guest prevents the recreation that would add the second address. Octavia then refuses ::/0.
+func TestAddress_OfTheSecondFamilyNeedsAPreventedRecreation_ClientsAreOfTheFirst(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	six := s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "fd00::/64"})
+	service := s.addService("web", 80)
+	c.ensure(service, node)
+	id := s.LoadBalancers()[0].ID
+	c.ensure(s.addGuest(id, "guest", 9000), node)
+	service = s.now(service)
+	service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+	service.Spec.Ports = append(service.Spec.Ports, v1.ServicePort{
+		Name: "p81", Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081,
+	})
+	s.update(service)
+	s.requests(service, "recreate", "true", "additional-subnet-id", six)
+	c.ensure(service, node)
+	mark := s.mark()
+	c.ensure(service, node)
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("the second reconcile sends %q", writes)
+	}
+	lb := s.LoadBalancers()[0]
+	if lb.ID != id || len(lb.Listeners) != 3 {
+		t.Errorf("the load balancer is %+v", lb)
+	}
+	for _, l := range lb.Listeners {
+		if !slices.Equal(l.AllowedCIDRs, []string{"0.0.0.0/0"}) {
+			t.Errorf("listener %d admits %q", l.ProtocolPort, l.AllowedCIDRs)
+		}
+	}
+}
+
 // anotherSubnet adds a subnet for load balancers with a router to the external network.
 func (s *site) anotherSubnet() string {
 	s.t.Helper()

@@ -95,7 +95,7 @@ func (r *reconciler) observe(
 	var err error
 	switch contents := is.known.Contents; {
 	case unchanged && contents == nil:
-		now := plan.AsWanted(want)
+		now := plan.AsWanted(want, lb)
 		is.Listeners, is.Pools = now.Listeners, now.Pools
 	case unchanged, contents != nil && !r.repair && !complete:
 		is.use(contents)

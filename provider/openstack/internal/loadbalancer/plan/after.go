@@ -25,7 +25,7 @@ func After(before *octavia.Contents, steps []Step) *octavia.Contents {
 // AfterCreation predicts the contents of a load balancer that was created with all its ports. It
 // returns nil if an ID is unknown.
 func AfterCreation(want desired.State, ids map[string]string) *octavia.Contents {
-	made := AsWanted(want)
+	made := AsWanted(want, nil)
 	for i := range made.Listeners {
 		l, p := &made.Listeners[i], &made.Pools[i]
 		l.ID, p.ID = ids[l.Name], ids[p.Name]
@@ -51,11 +51,11 @@ func AfterCreation(want desired.State, ids map[string]string) *octavia.Contents 
 	return &made
 }
 
-// AsWanted returns the contents of a load balancer that equals the desired state. Its names are
-// used as IDs.
-func AsWanted(want desired.State) octavia.Contents {
+// AsWanted returns the contents of a load balancer that equals the desired state as far as its
+// addresses allow; nil: a new one. Its names are used as IDs.
+func AsWanted(want desired.State, lb *octavia.LoadBalancer) octavia.Contents {
 	var c octavia.Contents
-	for _, port := range want.Ports {
+	for _, port := range limited(want.Ports, lb) {
 		listener, pool := port.Listener, port.Pool
 		listener.ID, pool.ID = listener.Name, pool.Name
 		listener.PoolID = pool.ID

@@ -314,6 +314,56 @@ func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
 	}
 }
 
+// A guest prevents the recreation that would add a second VIP. Octavia refuses CIDRs of a family
+// without a VIP.
+func TestChange_RecreationForASecondVIPIsPrevented_ClientsAreOfTheFamilyThatExists(t *testing.T) {
+	admit := func(cidrs ...string) func(*desired.State) {
+		return everyPort(func(_ int, p *octavia.Port) { p.Listener.AllowedCIDRs = cidrs })
+	}
+	dual := func(d *desired.State) {
+		recreate(d)
+		d.LoadBalancer.AdditionalVIPs = []octavia.VIP{{SubnetID: "subnet-6"}}
+	}
+	third := func(d *desired.State) {
+		d.Ports = append(slices.Clone(d.Ports), tcp(2, 8080, d.LoadBalancer.Name, "node-1"))
+	}
+	c := withGuest(t, neighbor().Tags())
+	guest := slices.Clone(c.listener("listener-guest").AllowedCIDRs)
+	for _, test := range []struct {
+		admits, want []string
+	}{
+		{[]string{"0.0.0.0/0", "::/0"}, []string{"0.0.0.0/0"}},
+		{[]string{"192.0.2.0/24", "2001:db8::/32"}, []string{"192.0.2.0/24"}},
+	} {
+		c := c.clone()
+		want := desire(guarded, dual, third, admit(test.admits...))
+		wantNotice(t, change(c, want), events.UsedByOthers, false)
+		c.carryOut(t, want)
+		if n := len(c.listeners); n != 4 {
+			t.Errorf("%d listeners", n)
+		}
+		for _, l := range c.listeners {
+			if want := test.want; l.ID == "listener-guest" && !slices.Equal(l.AllowedCIDRs, guest) ||
+				l.ID != "listener-guest" && !slices.Equal(l.AllowedCIDRs, want) {
+				t.Errorf("%v: listener %s admits %v", test.admits, l.Name, l.AllowedCIDRs)
+			}
+		}
+		// A load balancer that is known to be as desired is not updated.
+		known := c.observe(false)
+		made := plan.AsWanted(want, c.lb)
+		for i := range made.Listeners {
+			if !slices.Equal(made.Listeners[i].AllowedCIDRs, test.want) {
+				t.Errorf("expected are %v", made.Listeners[i].AllowedCIDRs)
+			}
+		}
+		known.Listeners, known.Pools = made.Listeners, made.Pools
+		wantNothing(t, plan.Change(want, known))
+	}
+	p := change(c, desire(guarded, dual, third, admit("2001:db8::/32")))
+	wantNothing(t, p)
+	wantNotice(t, p, events.Unsupported, true)
+}
+
 func TestListener_OfAnotherOwner_IsNeverTouched(t *testing.T) {
 	for _, test := range []struct {
 		name string

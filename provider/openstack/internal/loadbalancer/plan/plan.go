@@ -129,7 +129,7 @@ func (c *changer) adjust() {
 			c.noticeImmutable(changes)
 		}
 	}
-	if c.isRefusedAsGuest() {
+	if c.isRefusedAsGuest() || !c.limitClients() {
 		return
 	}
 	lb := c.is.LoadBalancer
