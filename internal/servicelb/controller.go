@@ -326,6 +326,8 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 	case unfinished:
 		from.Forget(key)
 		from.AddAfter(key, max(wait.RetryAfter(), shortestWait))
+	case from == c.moved && c.isFailing(key):
+		// The next call is due at the end of the pause, and has been reported.
 	default:
 		c.changed.AddRateLimited(key)
 		if from == c.changed {
@@ -339,6 +341,11 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 			}
 		}
 	}
+}
+
+// isFailing reports whether the Service waits for another call after a failed one.
+func (c *Controller) isFailing(key types.NamespacedName) bool {
+	return c.changed.NumRequeues(key) > 0
 }
 
 func (c *Controller) lastOf(key types.NamespacedName) *served {

@@ -205,7 +205,9 @@ func (c *Controller) update(
 		// gone.
 		c.unfinish(last)
 		c.counts.failedUpdates.Inc()
-		c.warn(ctx, service, updateFailed, err)
+		if !c.isFailing(key) {
+			c.warn(ctx, service, updateFailed, err)
+		}
 	case with.lacksNodes():
 		c.Recorder.Event(service, v1.EventTypeWarning, noNodes,
 			"There are no available nodes for LoadBalancer")
@@ -239,7 +241,7 @@ func (c *Controller) awaitRelease(
 	err := fmt.Errorf("the load balancer of class %q is not deleted yet, by the controller that serves "+
 		"this class; remove the annotation %s if no controller serves it", service.Annotations[ServedClass],
 		ServedClass)
-	if c.changed.NumRequeues(key) > 0 { // most deletions take less than the first pause
+	if c.isFailing(key) { // most deletions take less than the first pause
 		c.warn(ctx, service, syncFailed, err)
 	}
 	return err
