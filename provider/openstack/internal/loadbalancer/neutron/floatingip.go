@@ -203,8 +203,8 @@ func (a *API) updateFloatingIP(
 }
 
 // DeleteFloatingIP releases the address, which the project may never get again. So it reads the
-// floating IP first: if owned, which may be nil, denies it, the call fails. It succeeds if the
-// floating IP does not exist.
+// floating IP first: if owned, which may be nil, denies it, the error is [ErrTaken]. It succeeds if
+// the floating IP does not exist.
 func (a *API) DeleteFloatingIP(
 	ctx context.Context, id string, owned func(FloatingIP) bool,
 ) error {
@@ -216,8 +216,8 @@ func (a *API) DeleteFloatingIP(
 				return err
 			}
 			if is.Tags = a.shownTags(is.Tags); !owned(is) {
-				return fmt.Errorf("%s was moved, or its tags or its description have changed",
-					is.Address)
+				return &takenError{is.Address + " was moved, or its tags or its description " +
+					"have changed"}
 			}
 		}
 		return floatingips.Delete(ctx, client, id).ExtractErr()

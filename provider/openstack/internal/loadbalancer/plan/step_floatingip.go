@@ -239,9 +239,13 @@ func (s DeleteFloatingIP) changesFloatingIP() {}
 func (s DeleteFloatingIP) predict(*predicted) bool { return true }
 
 func (s DeleteFloatingIP) take(ctx context.Context, r *run) error {
-	return r.release(s.ID, func() error {
+	err := r.release(s.ID, func() error {
 		return r.Neutron.DeleteFloatingIP(ctx, s.ID, s.Owned)
 	})
+	if errors.Is(err, neutron.ErrTaken) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
 }
 
 func (s TagFloatingIP) String() string {
