@@ -104,7 +104,9 @@ const (
 // the group. For any other, it returns a constructor that fails: fx would put the result into a
 // group that the module does not read. fx.Annotated keeps the constructor's name in fx's errors,
 // and takes no further annotations.
-func inGroup[T any](constructor any, group string, annotations []fx.Annotation, others ...reflect.Type) any {
+func inGroup[T any](
+	constructor any, group string, annotations []fx.Annotation, others ...reflect.Type,
+) any {
 	of, want := reflect.TypeOf(constructor), reflect.TypeFor[T]()
 	advice := ""
 	switch {

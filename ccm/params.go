@@ -67,8 +67,8 @@ type Params struct {
 	// route controller, which is upstream's, always uses component-base's legacyregistry.
 	Registerer prometheus.Registerer
 
-	// Tracer starts the spans of the Manager's terms: of each sync of a Service or a node, and of the
-	// calls of the provider and the requests below it. The attribute "fxccm.manager" is Name.
+	// Tracer starts the spans of the Manager's terms: of each sync of a Service or a node, and of
+	// the calls of the provider and the requests below it. The attribute "fxccm.manager" is Name.
 	// Package ccm/tracing has a Tracer for OpenTelemetry. Nil: no spans, at no cost.
 	Tracer Tracer
 

@@ -10,7 +10,7 @@ import (
 )
 
 // traced makes spans of the requests to the API server that belong to a span, such as the sync of a
-// Service. Those of informers, events and the lease belong to none.
+// Service. Requests of informers, events and the lease belong to none.
 func traced(next http.RoundTripper) http.RoundTripper { return tracedRequests{next} }
 
 type tracedRequests struct{ next http.RoundTripper }

@@ -57,7 +57,7 @@ func TestWireLimit_PeerSendsWithoutAnEnd_IsReadAtTheRate(t *testing.T) {
 	})
 }
 
-// A part of gzip without content is 23 bytes that the transport reads, and nobody sees.
+// A part of gzip without content is 23 bytes that only the transport reads.
 func TestMeter_CompressedPartsAreEmpty_ConnectionIsReadSlowly(t *testing.T) {
 	var part bytes.Buffer
 	if err := gzip.NewWriter(&part).Close(); err != nil {

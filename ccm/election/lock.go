@@ -82,7 +82,7 @@ func (r *leaseRecord) observeState(seen leaseState, own time.Duration, at time.T
 			r.other = nil
 		}
 		// Without a proof, the record says nothing about the last holder, which may still lead.
-		// Another client may have written it over a renewal that nobody has seen.
+		// Another client may have written it over a renewal that this process has not seen.
 		if isNew {
 			r.other.extend(at)
 			if !isReleased || r.earlier.isBy(last) {

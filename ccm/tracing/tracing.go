@@ -46,7 +46,7 @@ func (t tracer) StartSpan(ctx context.Context, name string, attributes []slog.At
 		trace.WithSpanKind(kindOf(attributes)), trace.WithAttributes(convert(attributes)...),
 	}
 	if ctx.Value(inside{}) == nil {
-		// The context may have a span in which the host has started the Manager, and which has ended.
+		// The context may have the span in which the host has started the Manager.
 		options = append(options, trace.WithNewRoot())
 	}
 	ctx, span := t.otel.Start(ctx, name, options...)
@@ -75,7 +75,8 @@ func convert(attributes []slog.Attr) []attribute.KeyValue {
 		if a.Value.Kind() == slog.KindInt64 {
 			converted = append(converted, attribute.Int64(a.Key, a.Value.Int64()))
 		} else if text := a.Value.String(); text != "" {
-			converted = append(converted, attribute.String(a.Key, strings.ToValidUTF8(text, "\uFFFD")))
+			text = strings.ToValidUTF8(text, "\uFFFD")
+			converted = append(converted, attribute.String(a.Key, text))
 		}
 	}
 	return converted

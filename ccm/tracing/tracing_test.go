@@ -78,7 +78,8 @@ func TestNew_StartedInASpanOfTheHost_SyncsAreTracesOfTheirOwn(t *testing.T) {
 func TestNew_ErrorOrValueIsNoText_IsMadeOne(t *testing.T) {
 	spans := tracetest.NewSpanRecorder()
 	tracer := tracing.New(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)))
-	_, end := tracer.StartSpan(t.Context(), "sync Service", []slog.Attr{slog.String("key", "a\xff")})
+	_, end := tracer.StartSpan(t.Context(), "sync Service",
+		[]slog.Attr{slog.String("key", "a\xff")})
 	end(errors.New(strings.Repeat("x", 5000)+"\xff"), nil)
 	span := spans.Ended()[0]
 	if text := span.Status().Description; len(text) > 1100 || !utf8.ValidString(text) {

@@ -22,9 +22,9 @@ const (
 	repeatTracingError = 10 * time.Minute
 )
 
-// startTracing exports spans if OpenTelemetry's environment variables ask for that. A wrong variable
-// is a warning, because a cluster can do without spans. The tracer is nil without export. end
-// exports the last spans.
+// startTracing exports spans if OpenTelemetry's environment variables ask for that. A wrong
+// variable is a warning, because a cluster can do without spans. The tracer is nil without export.
+// end exports the last spans.
 func startTracing() (_ ccm.Tracer, end func()) {
 	log := klog.Background()
 	otel.SetErrorHandler(newTracingErrors(log))

@@ -206,7 +206,7 @@ func (c *Client) roundTrip(
 	}
 	resp, err := (&http.Client{
 		Transport: c.transport,
-		// The cloud redirects nobody; another server may, to any address.
+		// The cloud redirects no client; another server may, to any address.
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},

@@ -64,7 +64,8 @@ func TestLoadBalancer_FloatingIPOfAPool_IsTakenAndGivenBack(t *testing.T) {
 	}
 	for _, ip := range s.FloatingIPs() {
 		if ip.PortID != "" || !slices.Equal(ip.Tags, []string{"front"}) {
-			t.Errorf("floating IP %s is at port %q with the tags %q", ip.Address, ip.PortID, ip.Tags)
+			t.Errorf("floating IP %s is at port %q with the tags %q", ip.Address, ip.PortID,
+				ip.Tags)
 		}
 		s.must(s.DeleteFloatingIP(ip.ID))
 	}

@@ -101,7 +101,7 @@ func TestTrace_ServiceAndNode_HaveSpansFromTheSyncToEachRequest(t *testing.T) {
 			t.Errorf("%s: it is of the Manager %q", path, got)
 		}
 	}
-	// Octavia takes its time, which is no failure.
+	// Octavia is slow, which is no failure.
 	isWaiting := false
 	for _, span := range spans.Ended() {
 		if span.Name() != "sync Service" {

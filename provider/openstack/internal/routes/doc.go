@@ -24,7 +24,7 @@
 // The ConfigMap fxccm-routes in kube-system lists the routes of the cluster with their nodes, so
 // that a route goes even if its node was deleted while no process led. It is written before a route
 // is created, once for a batch, and follows the router when routes are listed. It is read once a
-// term. A cluster at rest sends no request for it. Routes are recorded while their nodes exist,
+// term. A cluster at rest writes it once an hour. Routes are recorded while their nodes exist,
 // whoever wrote them. So after a takeover from OCCM or from a version without the record, only the
 // routes of nodes that were deleted before the first list stay.
 //

@@ -82,7 +82,7 @@ func TestLookup_Answer_IsReusedUntilItsAge(t *testing.T) {
 		}
 		one(l.One, 2)
 		one(l.Renew, 3)
-		one(l.One, 2) // the answer that is not kept does not replace the one before
+		one(l.One, 2) // the answer that is not kept does not replace the previous one
 		found, err := l.Get(t.Context(), "none", "a")
 		if want := map[string]int{"a": 2}; err != nil || !maps.Equal(found, want) {
 			t.Errorf("got %v, %v, want %v", found, err, want)

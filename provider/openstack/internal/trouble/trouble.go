@@ -150,8 +150,8 @@ func (r *Report) reportQuotas() {
 	r.report(Quota, errors.Join(all...))
 }
 
-// uncalledAge is how old the last failure of a service may be. Nothing may call the service any
-// more, for example Barbican after a Service was deleted. The calls that fail are repeated earlier.
+// uncalledAge is how old the last failure of a service may be. It may not be called any more,
+// for example Barbican after a Service was deleted. The calls that fail are repeated earlier.
 const uncalledAge = 15 * time.Minute
 
 // Answers passes to all users of a cloud which of its services do not answer. It is safe for
@@ -200,8 +200,8 @@ func (a *Answers) Unfollow(r *Report) {
 }
 
 // Note takes the result of a request to a service; nil means that the service has answered. It
-// withdraws the failures of other services that are too old. Those of Keystone stay, because the
-// other services are not called without a login.
+// withdraws the failures of other services that are too old. Failures of Keystone stay, because
+// the other services are not called without a login.
 func (a *Answers) Note(service string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
