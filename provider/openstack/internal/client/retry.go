@@ -36,14 +36,18 @@ type retries struct {
 }
 
 // RoundTrip implements http.RoundTripper. The span of a request includes its retries.
-func (r *retries) RoundTrip(req *http.Request) (*http.Response, error) {
+func (r *retries) RoundTrip(req *http.Request) (resp *http.Response, err error) {
 	what := callOf(req.Context())
 	req, span := tracing.StartRequest(req, what.operation,
 		slog.String(tracing.Cloud, what.service))
-	resp, resends, err := r.roundTrip(req)
-	span.EndRequest(resp, err, resends)
+	resends := 0
+	err = errPanicked // until roundTrip returns
+	defer func() { span.EndRequest(resp, err, resends) }()
+	resp, resends, err = r.roundTrip(req)
 	return resp, err
 }
+
+var errPanicked = errors.New("panic")
 
 func (r *retries) roundTrip(req *http.Request) (_ *http.Response, resends int, _ error) {
 	ctx, o := req.Context(), r.options

@@ -120,10 +120,16 @@ func (r *reconciler) delete(ctx context.Context) error {
 		}
 		r.found.deleting = nil
 	}
-	reading, span := tracing.Start(ctx, "observe")
-	is, err := r.observeBeside(reading)
-	span.End(err)
-	if err != nil {
+	return r.deleteRest(ctx, end)
+}
+
+// deleteRest observes the resources of the Service and deletes them.
+func (r *reconciler) deleteRest(ctx context.Context, end time.Time) error {
+	var is plan.Observed
+	if err := tracing.Do(ctx, "observe", func(ctx context.Context) (err error) {
+		is, err = r.observeBeside(ctx)
+		return err
+	}); err != nil {
 		return err
 	}
 	if err := r.deleteObserved(ctx, is, end); err != nil {

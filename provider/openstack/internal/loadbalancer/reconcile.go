@@ -221,21 +221,31 @@ func (r *reconciler) waitForParts(is plan.Observed) error {
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
 ) (observed, plan.Plan, error) {
-	reading, span := tracing.Start(ctx, "observe")
-	is, err := r.observe(reading, want, complete)
-	span.End(err)
-	if err != nil {
+	var is observed
+	if err := tracing.Do(ctx, "observe", func(ctx context.Context) (err error) {
+		is, err = r.observe(ctx, want, complete)
+		return err
+	}); err != nil {
 		return observed{}, plan.Plan{}, err
 	}
-	_, span = tracing.Start(ctx, "plan")
-	todo := plan.Change(is.comparable(want), is.Observed)
-	span.End(nil, slog.Int(tracing.Steps, len(todo.Steps)))
+	todo := planChange(ctx, want, is)
 	if complete || r.found.balancer == nil || is.suffices(want, todo) {
 		return is, todo, nil
 	}
 	r.of.cache().Invalidate(r.found.balancer.ID, r.identity.UID)
 	return r.diff(ctx, want, true)
 }
+
+// planChange plans in a span.
+func planChange(ctx context.Context, want desired.State, is observed) (todo plan.Plan) {
+	_, span := tracing.Start(ctx, "plan")
+	err := errPanicked // until the plan is there
+	defer func() { span.End(err, slog.Int(tracing.Steps, len(todo.Steps))) }()
+	todo, err = plan.Change(is.comparable(want), is.Observed), nil
+	return todo
+}
+
+var errPanicked = errors.New("panic")
 
 // decide returns the desired state.
 func (r *reconciler) decide(ctx context.Context) (desired.State, error) {

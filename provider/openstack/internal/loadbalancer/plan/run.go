@@ -132,14 +132,19 @@ func (r *run) take(ctx context.Context, step Step) error {
 	}
 	ctx, span := tracing.Start(ctx, strings.TrimPrefix(fmt.Sprintf("%T", step), "plan."),
 		slog.String(tracing.Step, step.String()), slog.String(tracing.LoadBalancer, r.id()))
-	err := step.take(ctx, r)
-	if errors.Is(err, octavia.ErrPending) || errors.Is(err, ErrQueued) {
-		span.End(nil, slog.String(tracing.Result, "retry"))
-	} else {
-		span.End(err)
-	}
+	err := errPanicked // until the step returns
+	defer func() {
+		if errors.Is(err, octavia.ErrPending) || errors.Is(err, ErrQueued) {
+			span.End(nil, slog.String(tracing.Result, "retry"))
+		} else {
+			span.End(err)
+		}
+	}()
+	err = step.take(ctx, r)
 	return err
 }
+
+var errPanicked = errors.New("panic")
 
 // StepError is the error of a step.
 type StepError struct {
