@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -162,8 +163,7 @@ func (r *repairs) work() {
 func (r *repairs) settle(item repair, err error) {
 	var wait *api.RetryError
 	switch {
-	case err == nil || r.ctx.Err() != nil || errors.Is(err, fence.ErrClosed),
-		errors.Is(err, errUnwanted), r.isRetried(item.service):
+	case err == nil, r.isOver(err), r.isRetried(item.service):
 		r.queue.Forget(item)
 	case errors.As(err, &wait):
 		r.queue.Forget(item)
@@ -173,6 +173,12 @@ func (r *repairs) settle(item repair, err error) {
 			r.of.tracked.get(item.service).String())
 		r.queue.AddRateLimited(item)
 	}
+}
+
+// isOver reports whether a repair ended because the term is over, or because the Service no longer
+// requests a load balancer.
+func (r *repairs) isOver(err error) bool {
+	return r.ctx.Err() != nil || errors.Is(err, fence.ErrClosed) || errors.Is(err, errUnwanted)
 }
 
 // isRetried reports whether the service controller retries for the Service. A repair does not retry
@@ -192,7 +198,7 @@ func (r *repairs) do(item repair) error {
 		cluster: cluster, service: service,
 		mode: mode{create: true, repair: true, deep: item.deep, age: r.of.config.CheckAge},
 	}
-	return tracing.Do(r.traced, "repair Service", func(ctx context.Context) error {
+	return r.inSpan(service, func(ctx context.Context) error {
 		status, err := r.of.ensure(ctx, what)
 		if errors.Is(err, errOld) {
 			what.age = 0
@@ -205,8 +211,21 @@ func (r *repairs) do(item repair) error {
 			return nil
 		}
 		return r.of.publish(ctx, service, status)
+	})
+}
+
+// inSpan calls f in the span of a repair. The span of a repair that is over has not failed.
+func (r *repairs) inSpan(service *v1.Service, f func(context.Context) error) error {
+	var ended error
+	err := tracing.Do(r.traced, "repair Service", func(ctx context.Context) error {
+		err := f(ctx)
+		if r.isOver(err) {
+			ended, err = err, nil
+		}
+		return err
 	}, slog.String(tracing.Namespace, service.Namespace),
 		slog.String(tracing.Service, service.Name))
+	return cmp.Or(ended, err)
 }
 
 // served finds a Service for which the service controller has requested a load balancer and not its
