@@ -47,15 +47,21 @@ func TestAddress_ByAnnotation_IsPublished(t *testing.T) {
 		},
 		"IPv6": {"fd00::77", []v1.IPFamily{v1.IPv6Protocol}, false, "", []string{"fd00::77"}},
 		"a floating IP, and the second address": {
-			"203.0.113.77,fd00::77", []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, false, "",
+			"203.0.113.77,fd00::77",
+			[]v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol},
+			false, "",
 			[]string{"203.0.113.77", "fd00::77"},
 		},
 		"both addresses of an internal Service": {
-			"fd00::77, 10.0.200.7", []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, true, "",
+			"fd00::77, 10.0.200.7",
+			[]v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol},
+			true, "",
 			[]string{"10.0.200.7", "fd00::77"},
 		},
 		"the second address beside the field": {
-			"fd00::77", []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}, false, "203.0.113.77",
+			"fd00::77",
+			[]v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol},
+			false, "203.0.113.77",
 			[]string{"203.0.113.77", "fd00::77"},
 		},
 	} {
@@ -309,7 +315,7 @@ func TestFloatingIP_ByID_IsUsedAndStaysTheUsers(t *testing.T) {
 }
 
 // A floating IP that the Service cannot have leaves the one that it has.
-func TestFloatingIP_ByIDCannotBeUsed_TheOneBeforeStays(t *testing.T) {
+func TestFloatingIP_ByIDCannotBeUsed_ThePreviousOneStays(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)
 	s := c.site

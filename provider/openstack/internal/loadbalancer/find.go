@@ -428,8 +428,8 @@ type found struct {
 
 func (f found) hasTags() bool { return f.apiMinor >= 5 }
 
-// query selects the floating IPs of the load balancer, or of the port that the settings name for it,
-// those tagged as the Service's, and the requested one. On a cloud that keeps no tags, the last
+// query selects the floating IPs of the load balancer, or of the port that the settings name for
+// it, those tagged as the Service's, and the requested one. On a cloud that keeps no tags, the last
 // address of the Service and the description identify the floating IP while the load balancer is
 // recreated.
 func (f found) query(

@@ -26,7 +26,8 @@ func (s *site) fillPool(tag string, count int) []string {
 	return ids
 }
 
-// wantReturned fails the test unless the floating IPs are unused, and as the operator has made them.
+// wantReturned fails the test unless the floating IPs are unused, and as the operator has made
+// them.
 func (s *site) wantReturned(tag string, ids ...string) {
 	s.t.Helper()
 	for _, id := range ids {
@@ -266,7 +267,8 @@ func TestPool_NamedPortHasAFloatingIP_IsReportedWithoutAChangeOfFloatingIPs(t *t
 		}
 	}
 	if said := s.said("annotation loadbalancer.openstack.org/port-id"); len(said) != 1 ||
-		!strings.Contains(said[0], s.one(users).Address) || !strings.Contains(said[0], "detach it") {
+		!strings.Contains(said[0], s.one(users).Address) ||
+		!strings.Contains(said[0], "detach it") {
 		t.Errorf("the events are %q", s.said("Warning "))
 	}
 	s.wantReturned("front", pool...)

@@ -220,7 +220,7 @@ func TestRefused_SubnetOfCloudConfForMembers_IsCalledAsInCloudConf(t *testing.T)
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	service := s.addService("web", 80)
 	annotations("subnet-id", s.subnet)(service)
-	annotations("member-subnet-id", "")(service) // an empty annotation is none
+	annotations("member-subnet-id", "")(service) // an empty annotation has no effect
 	s.update(service)
 	_ = c.attend(now, 2*time.Minute, service, node)
 	warnings := s.said("Warning LoadBalancerInError")

@@ -89,7 +89,7 @@ func TestSpans_ReconcilePanics_AllHaveEnded(t *testing.T) {
 	}
 }
 
-// A repair that ends because nobody needs it any more has not failed.
+// A repair that ends with the term, or with the Service, has not failed.
 func TestSpans_RepairIsNoLongerNeeded_SpanHasNotFailed(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("the cloud fails")

@@ -115,7 +115,7 @@ const (
 	poolTag = "fxccm-pool="
 )
 
-// PoolTag marks a floating IP that a Service has taken from the pool with this tag. It holds a hash,
+// PoolTag marks a floating IP that a Service has taken from the pool with this tag. It has a hash,
 // because the tag may be long. The Service keeps the floating IP if the operator removes the tag.
 func PoolTag(tag string) string {
 	sum := sha256.Sum256([]byte(tag))

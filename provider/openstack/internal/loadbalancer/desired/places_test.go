@@ -522,10 +522,13 @@ func TestResolve_DualStack(t *testing.T) {
 				"addresses: no subnet of network " + pair + " that the project sees contains it",
 		},
 		"existing without it, and an address elsewhere, to be recreated": {
-			in: lookup{Service: prefer, Existing: existingIn("vip", pair), Settings: settings.Settings{
-				NetworkID: pair, AdditionalAddress: "fd03::10", MemberSubnetID: s.v4,
-				Recreate: true,
-			}},
+			in: lookup{
+				Service: prefer, Existing: existingIn("vip", pair),
+				Settings: settings.Settings{
+					NetworkID: pair, AdditionalAddress: "fd03::10", MemberSubnetID: s.v4,
+					Recreate: true,
+				},
+			},
 			calls:  map[string]int{"subnet_list": 1},
 			notice: "requests fd03::10, but the load balancer keeps its addresses",
 		},

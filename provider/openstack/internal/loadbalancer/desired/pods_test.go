@@ -72,15 +72,18 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 				withPods(pod("n1", "10.244.1.1"), leaving(pod("n1", "10.244.1.2"))),
 				withFeatures(ovn()),
 			},
-			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			nil,
 		},
 		"only one that drains": {
 			[]func(*Input){withPods(leaving(pod("n1", "10.244.1.2")))},
-			[]octavia.Member{podMember("n1", "10.244.1.2", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.244.1.2", 1)},
+			nil,
 		},
 		"of the host's network": {
 			[]func(*Input){withPods(pod("n1", "10.0.0.1"))},
-			[]octavia.Member{podMember("n1", "10.0.0.1", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.0.0.1", 1)},
+			nil,
 		},
 		"of another node's address": {
 			[]func(*Input){withPods(pod("n1", "10.0.0.2"), pod("n1", "10.244.1.1"))},
@@ -89,15 +92,18 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 		},
 		"anywhere else": {
 			[]func(*Input){withPods(pod("", "203.0.113.7"), pod("", "169.254.169.254"))},
-			[]octavia.Member{}, []string{"LoadBalancerEndpointsLeftOut!"},
+			[]octavia.Member{},
+			[]string{"LoadBalancerEndpointsLeftOut!"},
 		},
 		"on a node that may not be a member": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1"), pod("n9", "10.244.9.1"))},
-			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			nil,
 		},
 		"only on nodes that may not be members": {
 			[]func(*Input){withPods(pod("n9", "10.244.9.1"))},
-			[]octavia.Member{}, []string{"LoadBalancerWithoutMembers!"},
+			[]octavia.Member{},
+			[]string{"LoadBalancerWithoutMembers!"},
 		},
 		"on a node that node-selector leaves out": {
 			[]func(*Input){
@@ -106,22 +112,26 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 					s.NodeSelector = settings.ParseNodeSelector("edge=yes")
 				}),
 			},
-			[]octavia.Member{}, []string{"LoadBalancerWithoutMembers!"},
+			[]octavia.Member{},
+			[]string{"LoadBalancerWithoutMembers!"},
 		},
 		"one that drains, and a ready one elsewhere": {
 			[]func(*Input){withPods(leaving(pod("n1", "10.244.1.1")), pod("n9", "10.244.9.1"))},
-			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			nil,
 		},
 		"none": {[]func(*Input){withPods()}, []octavia.Member{}, nil},
 		"without node ports": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1")), func(in *Input) {
 				in.Service.Spec.Ports[0].NodePort = 0
 			}},
-			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			nil,
 		},
 		"of another family": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1")), withFamilies(v1.IPv6Protocol)},
-			[]octavia.Member{}, []string{"LoadBalancerFloatingIPSkipped"},
+			[]octavia.Member{},
+			[]string{"LoadBalancerFloatingIPSkipped"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

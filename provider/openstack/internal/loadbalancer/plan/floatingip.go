@@ -107,8 +107,8 @@ func (f *floating) useNamed(want neutron.WantedFloatingIP) {
 	}
 }
 
-// useFromPool keeps the floating IP of the pool that the Service has, or takes an unused one. If the
-// pool is empty, the one before stays.
+// useFromPool keeps the floating IP of the pool that the Service has, or takes an unused one. If
+// the pool is empty, the previous floating IP stays.
 func (f *floating) useFromPool(want neutron.WantedFloatingIP) {
 	isOfPool := func(ip neutron.FloatingIP) bool { return f.isOfPool(ip, want.PoolTag) }
 	if i := slices.IndexFunc(f.attached, isOfPool); i >= 0 {
@@ -129,8 +129,8 @@ func (f *floating) useFromPool(want neutron.WantedFloatingIP) {
 	}
 	unused := f.unusedOf(want.PoolTag)
 	if len(unused) == 0 {
-		f.block(events.FloatingIPUnavailable, "no floating IP of the project with the tag %s, which "+
-			"%s names, is unused and without another owner; release one, or create one and set "+
+		f.block(events.FloatingIPUnavailable, "no floating IP of the project with the tag %s, "+
+			"which %s names, is unused and without another owner; release one, or create one and set "+
 			"the tag", want.PoolTag, annotationTag)
 		return
 	}
@@ -149,8 +149,8 @@ func (f *floating) useFromPool(want neutron.WantedFloatingIP) {
 // annotationTag names the annotation for people.
 const annotationTag = "annotation loadbalancer.openstack.org/floating-ip-tag"
 
-// isOfPool reports whether a floating IP is in the pool, or was when the Service took it, and has no
-// other owner.
+// isOfPool reports whether a floating IP is in the pool, or was when the Service took it, and has
+// no other owner.
 func (c *changer) isOfPool(ip neutron.FloatingIP, tag string) bool {
 	return !c.isMarkedByOthers(ip) &&
 		(slices.Contains(ip.Tags, tag) || slices.Contains(ip.Tags, desired.PoolTag(tag)))
@@ -184,15 +184,16 @@ func tagsFromPool(want neutron.WantedFloatingIP) []string {
 }
 
 // keepOfPool marks a floating IP of a pool that an interrupted plan has only attached, or that was
-// attached before the Service named the pool. One that was created for the Service becomes one of
-// the pool.
+// attached before the Service named the pool. So a floating IP that was created for the Service
+// joins the pool.
 func (c *changer) keepOfPool(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
 	if marks := tagsFromPool(want); len(added(ip.Tags, marks)) > 0 {
 		c.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, marks)})
 	}
 }
 
-// isFromPool reports whether the Service has taken its floating IP from a pool, to which it returns.
+// isFromPool reports whether the Service has taken its floating IP from a pool, to which the
+// floating IP returns.
 func isFromPool(ip neutron.FloatingIP) bool {
 	return slices.ContainsFunc(ip.Tags, desired.IsPoolTag)
 }
@@ -356,7 +357,7 @@ func (f *floating) dropIdle(why string) {
 	}
 }
 
-// deletionOf deletes a floating IP unless another client has moved or marked it since it was listed.
+// deletionOf deletes a floating IP unless another client has moved or marked it since the list.
 // The end of its port detaches it.
 func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
 	return DeleteFloatingIP{

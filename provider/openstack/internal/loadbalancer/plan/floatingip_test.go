@@ -164,9 +164,17 @@ func TestChange_NamedFloatingIPCannotBeUsed_IsReportedAndTheOldOneStays(t *testi
 		address string
 		want    string
 	}{
-		"it does not exist":       {neutron.FloatingIP{ID: "other"}, "", "floating IP user, named by annotation loadbalancer.openstack.org/floating-ip-id, does not exist in the project"},
-		"another address":         {neutron.FloatingIP{ID: "user", Address: "203.0.113.2"}, "203.0.113.99", "annotation loadbalancer.openstack.org/floating-ip-id names floating IP user, whose address is not 203.0.113.99, which spec.loadBalancerIP requests"},
-		"it points elsewhere":     {neutron.FloatingIP{ID: "user", Address: "203.0.113.2", PortID: "elsewhere"}, "", "requested floating IP 203.0.113.2 is in use"},
+		"it does not exist": {neutron.FloatingIP{ID: "other"}, "", "floating IP user, named by annotation loadbalancer.openstack.org/floating-ip-id, does not exist in the project"},
+		"another address": {
+			neutron.FloatingIP{ID: "user", Address: "203.0.113.2"},
+			"203.0.113.99",
+			"annotation loadbalancer.openstack.org/floating-ip-id names floating IP user, whose address is not 203.0.113.99, which spec.loadBalancerIP requests",
+		},
+		"it points elsewhere": {
+			neutron.FloatingIP{ID: "user", Address: "203.0.113.2", PortID: "elsewhere"},
+			"",
+			"requested floating IP 203.0.113.2 is in use",
+		},
 		"it is another Service's": {neutron.FloatingIP{ID: "user", Address: "203.0.113.2", Tags: neighbor().NetworkTags()}, "", "another Service"},
 	} {
 		t.Run(name, func(t *testing.T) {

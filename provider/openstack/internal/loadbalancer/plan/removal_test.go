@@ -201,7 +201,7 @@ func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
 	}
 }
 
-// A floating IP that is kept is nobody's, whatever its marks were. So any Service may request it.
+// A floating IP that is kept has no owner, whatever its marks were. So any Service may request it.
 func TestRemoval_FloatingIPIsKept_NoMarkIsLeft(t *testing.T) {
 	renamed := shop()
 	renamed.ClusterName = "earlier"

@@ -152,8 +152,8 @@ func (s AttachFloatingIP) take(ctx context.Context, r *run) error {
 }
 
 func (s TakeFloatingIP) String() string {
-	text := fmt.Sprintf("take floating IP %s of the pool %s", withID(s.From[0].Address, s.From[0].ID),
-		s.Pool)
+	text := fmt.Sprintf("take floating IP %s of the pool %s",
+		withID(s.From[0].Address, s.From[0].ID), s.Pool)
 	if more := len(s.From) - 1; more > 0 {
 		text += fmt.Sprintf(", or another one of %d if that is taken", more)
 	}

@@ -156,7 +156,8 @@ func floatingIPTag() kind[string] {
 	k.parse = func(written string, of *v1.Service) (string, string) {
 		for _, prefix := range []string{"fxccm-", "kube_service_"} {
 			if strings.HasPrefix(written, prefix) {
-				return "", "not usable: tags that begin with " + prefix + " mark the owner of an object"
+				return "", "not usable: tags that begin with " + prefix +
+					" mark the owner of an object"
 			}
 		}
 		return parse(written, of)

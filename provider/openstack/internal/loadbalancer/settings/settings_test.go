@@ -316,7 +316,9 @@ func TestOf_MemberTarget_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 	defaults := parsed(t, "[LoadBalancer]\nmember-target = auto\n"+
 		"[LoadBalancerClass \"fast\"]\nmember-target = pod\n")
 	for _, c := range []struct{ class, annotation, want string }{
-		{"", "", TargetAuto}, {"fast", "", TargetPod}, {"fast", "node", TargetNode},
+		{"", "", TargetAuto},
+		{"fast", "", TargetPod},
+		{"fast", "node", TargetNode},
 		{"", "pod", TargetPod},
 	} {
 		got, problems := Of(short(map[string]string{

@@ -77,10 +77,12 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 				"only an unused port of the project is accepted; the provider never detaches a floating IP of a named port that has no tags of fxccm"),
 		entry{
 			name: annotationAddress, typ: "IP addresses", fatal: true, own: true,
-			limits:  "one, or one of each family with a comma",
-			later:   addressLater,
-			meaning: "The requested address, with the meaning of `" + fieldAddress + "`, a field that Kubernetes has deprecated. In a dual-stack Service each family can have one: that of the second family is the second address of the load balancer. An address of a family that the Service does not have, and one that differs from `" + fieldAddress + "`, is refused. If no subnet of the network contains the second address, a new load balancer is refused; an existing one keeps its addresses, and an event warns of that.",
-			misuse:  addressMisuse, guard: addressGuard,
+			limits: "one, or one of each family with a comma",
+			later:  addressLater,
+			meaning: "The requested address, with the meaning of `" + fieldAddress +
+				"`, a field that Kubernetes has deprecated. In a dual-stack Service each family can have one: that of the second family is the second address of the load balancer. An address of a family that the Service does not have, and one that differs from `" + fieldAddress + "`, is refused." +
+				" If no subnet of the network contains the second address, a new load balancer is refused; an existing one keeps its addresses, and an event warns of that.",
+			misuse: addressMisuse, guard: addressGuard,
 		},
 		annotation(Prefix+"additional-subnet-id", uuidKind(), &s.AdditionalSubnetID, newBalancer,
 			"The subnet of the second address of a dual-stack Service. Without the annotation: the subnet of the load balancer's network that contains the requested address, or else one of the second family.").
@@ -113,10 +115,11 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 			names("take a public address of a reserved subnet",
 				"the quota of the project"),
 		annotation(annotationFloatingIPID, uuidKind(), &s.FloatingIPID, atOnce,
-			"The floating IP, by its ID: an unused one of the project. The Service must be external, with IPv4 as its first family. If `address` or `"+fieldAddress+"` requests another address, an event says so, and the floating IP is not attached.").
+			"The floating IP, by its ID: an unused one of the project. The Service must be external, with IPv4 as its first family. If `address` or `"+fieldAddress+
+				"` requests another address, an event reports that, and the floating IP is not attached.").
 			isOwn().names(addressMisuse, addressGuard),
 		annotation(annotationFloatingIPTag, floatingIPTag(), &s.FloatingIPTag, atOnce,
-			"A pool, by its tag: an unused floating IP of the project that has the tag. fxccm marks it for the Service and, when the Service no longer uses it, removes its marks and never deletes it. If the pool is empty, an event says so, and fxccm tries again after minutes at most. The Service must be external, with IPv4 as its first family.").
+			"A pool, by its tag: an unused floating IP of the project that has the tag. fxccm marks it for the Service and, when the Service no longer uses it, removes its marks and never deletes it. If the pool is empty, an event reports that, and fxccm tries again after minutes at most. The Service must be external, with IPv4 as its first family.").
 			isOwn().names("use the addresses of a pool that is for others",
 			"only an unused floating IP without the tags or the description of another owner is taken; a tag of fxccm or OCCM is refused"),
 		annotation(AnnotationKeepFloatingIP, truth(), &s.KeepFloatingIP, atDetaching,
