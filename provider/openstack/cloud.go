@@ -267,16 +267,13 @@ func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 func (c *cloud) setNodes(factory informers.SharedInformerFactory, all corelisters.NodeLister,
 	synced func() bool, isInRegion func(*v1.Node) bool,
 ) {
-	selected := all
-	if !c.selector.Empty() {
-		selected = ownNodes{all, func(node *v1.Node) bool {
-			return c.selector.Matches(labels.Set(node.Labels))
-		}}
+	isSelected := func(node *v1.Node) bool {
+		return c.selector.Matches(labels.Set(node.Labels))
 	}
-	own := ownNodes{selected, isInRegion}
+	own := ownNodes{all, func(node *v1.Node) bool { return isSelected(node) && isInRegion(node) }}
 	c.instances.SetNodes(own, synced)
 	if c.routes != nil {
-		c.routes.SetNodes(selected, synced)
+		c.routes.SetNodes(all, isSelected, synced)
 	}
 	if c.balancing != nil {
 		c.balancing.setInformers(factory, own)

@@ -197,7 +197,10 @@ func (c *cluster) start() {
 	})
 	c.t.Cleanup(c.Routes.Close)
 	c.SetKube(func() (kubernetes.Interface, error) { return c.kube, nil })
-	c.SetNodes(corelisters.NewNodeLister(c.nodes), func() bool { return c.synced })
+	c.SetNodes(corelisters.NewNodeLister(c.nodes), func(n *v1.Node) bool {
+		_, isEdge := n.Labels["edge"]
+		return !isEdge
+	}, func() bool { return c.synced })
 }
 
 // Close closes the routes of the cluster, not the site.

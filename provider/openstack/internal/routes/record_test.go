@@ -151,6 +151,34 @@ func TestRecord_NodeLeavesBetweenTerms_ItsRouteGoes(t *testing.T) {
 	})
 }
 
+// A label takes the node out of the selection, and a selected node gets its pod CIDR.
+func TestRecord_NodeIsNoLongerSelected_ItsRouteIsForeign(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *site) {
+		c := newCluster(t, s, fakeClock())
+		c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		c.mustReconcile()
+		edge := node("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+		edge.Labels = map[string]string{"edge": ""}
+		c.setNode(edge)
+		c.addNode("b", []string{"10.0.0.12"}, "10.244.1.0/24")
+		for range 2 { // the second one is the next term
+			if err := c.create("b", "10.244.1.0/24"); err == nil {
+				t.Error("the route of the other node is replaced")
+			}
+			s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
+			before := s.Counts()["port_list"]
+			listed, err := c.ListRoutes(t.Context(), "cluster")
+			if err != nil || len(listed) > 0 {
+				t.Errorf("listed are %v, %v", listed, err)
+			}
+			if lists := s.Counts()["port_list"] - before; lists > 0 {
+				t.Errorf("the next hop of the route is looked up by %d requests", lists)
+			}
+			c.start()
+		}
+	})
+}
+
 // The deletion of the route fails, and the process ends.
 func TestRecord_RestartBeforeTheDeletionOfTheRoute_DeletesIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/gophercloud/gophercloud/v2"
 	"golang.org/x/sync/semaphore"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -86,9 +87,10 @@ type Routes struct {
 	// keptReasons are the reasons in the log for which recorded routes are not confirmed.
 	keptReasons string
 
-	mu     sync.Mutex
-	lister corelisters.NodeLister
-	synced func() bool
+	mu         sync.Mutex
+	lister     corelisters.NodeLister
+	isSelected func(*v1.Node) bool
+	synced     func() bool
 	// known maps the routes that this cluster owned since the process started, or that are
 	// confirmed to have been its own before, to their nodes.
 	known map[route]string
@@ -148,11 +150,14 @@ func (r *Routes) Close() {
 	r.finder.asked.Close()
 }
 
-// SetNodes sets the node lister. All methods fail until synced returns true.
-func (r *Routes) SetNodes(lister corelisters.NodeLister, synced func() bool) {
+// SetNodes sets the node lister. The routes of nodes that are not selected are foreign, also those
+// that were the cluster's. All methods fail until synced returns true.
+func (r *Routes) SetNodes(
+	lister corelisters.NodeLister, isSelected func(*v1.Node) bool, synced func() bool,
+) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lister, r.synced = lister, synced
+	r.lister, r.isSelected, r.synced = lister, isSelected, synced
 }
 
 // SetKube sets the source of the client of the API server, with which the routes are recorded in a
@@ -492,16 +497,29 @@ func (r *Routes) knowledge() (knowledge, error) {
 	if err != nil {
 		return knowledge{}, err
 	}
-	nodes, err := lister.List(labels.Everything())
+	all, err := lister.List(labels.Everything())
 	if err != nil {
 		return knowledge{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return knowledge{
-		nodes: indexNodes(nodes), known: maps.Clone(r.known),
+	var selected []*v1.Node
+	others := map[string]bool{}
+	for _, node := range all {
+		if r.isSelected(node) {
+			selected = append(selected, node)
+		} else {
+			others[node.Name] = true
+		}
+	}
+	isOthers := func(_ route, node string) bool { return others[node] }
+	k := knowledge{
+		nodes: indexNodes(selected), known: maps.Clone(r.known),
 		recorded: maps.Clone(r.recorded), paired: maps.Clone(r.paired),
-	}, nil
+	}
+	maps.DeleteFunc(k.known, isOthers)
+	maps.DeleteFunc(k.recorded, isOthers)
+	return k, nil
 }
 
 // ownerOf determines the owner of one route with current data.
