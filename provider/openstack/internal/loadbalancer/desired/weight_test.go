@@ -81,7 +81,8 @@ func weightRows() []weightRow {
 				n.CreationTimestamp = metav1.Now()
 				n.Status.Conditions[0].LastTransitionTime = metav1.Now()
 			}), -1, -1,
-			"The same. Most network plugins report a network that is not available by this only.",
+			"The same. Most network plugins report a network that is not available by this only. " +
+				"A Pod with `hostNetwork` gets no connections there yet, either.",
 		},
 		{
 			"the instance is shut down (taint `node.cloudprovider.kubernetes.io/shutdown`)",
