@@ -17,7 +17,7 @@ import (
 type endpointCloud struct{ everything }
 
 func (e endpointCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
-	return endpointBalancers{allBalancers{e.everything}}, true
+	return endpointBalancers{allBalancers(e)}, true
 }
 
 type endpointBalancers struct{ allBalancers }

@@ -35,7 +35,7 @@ func (l *LoadBalancers) CleanUp(
 		return nil, events.Explain(err)
 	}
 	if minor < 5 {
-		return nil, fmt.Errorf("Octavia's API 2.%d has no tags, by which fxccm finds the "+
+		return nil, fmt.Errorf("API version 2.%d of Octavia has no tags, by which fxccm finds the "+
 			"load balancers of a cluster", minor)
 	}
 	services, _, err := l.remainsOf(ctx, clusterUID)
