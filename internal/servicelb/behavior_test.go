@@ -252,6 +252,49 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A failure that stays is one line of the log, and a Warning again after half an hour, before that expires",
+		"a Warning for each attempt",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 100)...)
+			w.add("web")
+			w.wait(25 * time.Minute)
+			tries := len(w.methods())
+			if err := errors.Join(want("tried again", tries > 5, true),
+				want("Warnings", len(w.events("Warning")), 1),
+				want("lines", w.failuresLogged(errBroken.Error()), 1)); err != nil {
+				return err
+			}
+			w.wait(30 * time.Minute)
+			return errors.Join(want("tried again", len(w.methods()) > tries, true),
+				want("Warnings after 55 minutes", len(w.events("Warning")), 2),
+				want("lines after 55 minutes", w.failuresLogged(errBroken.Error()), 1))
+		},
+	},
+	{
+		"A failure with another cause, or of a changed Service, is a Warning and a line of the log",
+		"not comparable: upstream's reports each attempt",
+		func(w *world) error {
+			if w.upstream {
+				return errors.New("each attempt")
+			}
+			const another = "no valid host"
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", slices.Repeat([]error{errBroken}, 3)...)
+			w.add("web")
+			w.wait(10 * time.Minute)
+			w.fail("ensure", slices.Repeat([]error{errors.New(another)}, 100)...)
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.8" })
+			w.wait(time.Minute)
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(time.Minute)
+			return errors.Join(
+				want("lines, first cause", w.failuresLogged(errBroken.Error()), 1),
+				want("lines, other cause", w.failuresLogged(another), 2),
+				want("Warnings", len(w.events("Warning")), 3))
+		},
+	},
+	{
 		"While there is no node, a Warning reports it", "",
 		func(w *world) error {
 			w.deleteNode("node-1")

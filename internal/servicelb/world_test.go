@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	fakecloud "k8s.io/cloud-provider/fake"
 	servicehelper "k8s.io/cloud-provider/service/helpers"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/servicelb"
@@ -201,6 +203,8 @@ type world struct {
 
 	mu       sync.Mutex
 	recorded []*v1.Event
+	// failures are the lines of the log that are about errors.
+	failures []string
 	// troubles are the subjects that are reported.
 	troubles map[string]bool
 }
@@ -237,7 +241,7 @@ type manager struct {
 // start runs a controller for these classes; with upstream the classes do not matter.
 func (w *world) start(classes servicelb.Classes) *manager {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), w.logger()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	broadcaster := events.New(w.client.CoreV1())
 	var run func()
@@ -282,6 +286,17 @@ func (w *world) start(classes servicelb.Classes) *manager {
 		synctest.Wait()
 	})
 	return m
+}
+
+// logger returns a logger that keeps the errors.
+func (w *world) logger() klog.Logger {
+	return funcr.New(func(_, line string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if strings.Contains(line, `"error"=`) {
+			w.failures = append(w.failures, line)
+		}
+	}, funcr.Options{})
 }
 
 var onlyDefault = servicelb.Classes{Default: true}
@@ -447,6 +462,18 @@ func (w *world) events(kind string) (reasons []string) {
 	}
 	slices.Sort(reasons)
 	return reasons
+}
+
+// failuresLogged returns how many lines of the log about an error have the text.
+func (w *world) failuresLogged(text string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, line := range w.failures {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *world) hasTrouble(subject string) bool {
