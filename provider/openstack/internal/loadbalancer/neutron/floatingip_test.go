@@ -15,10 +15,10 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func ids(all []FloatingIP) []string {
+func ids[T item](all []T) []string {
 	var found []string
-	for _, f := range all {
-		found = append(found, f.ID)
+	for _, each := range all {
+		found = append(found, each.identifier())
 	}
 	return found
 }
