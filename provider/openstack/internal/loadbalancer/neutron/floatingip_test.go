@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
@@ -295,6 +296,26 @@ func TestTags_NotKeptOrRefused_ObjectsAreCreatedAndShownWithoutTags(t *testing.T
 				t.Errorf("later the tags are %q", got)
 			}
 		})
+	}
+}
+
+// Each Service meets the lack of tags, and again after tagsAge: the operator reads of it once.
+func TestTags_CloudWithoutTags_IsLoggedOnce(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
+	var lines []string
+	s.API.config.Logger = funcr.New(func(_, line string) { lines = append(lines, line) },
+		funcr.Options{})
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	for range 3 {
+		s.must(s.TagFloatingIP(t.Context(), id, []string{"fxccm-service=a"}))
+		s.clock.SetTime(s.clock.Now().Add(tagsAge))
+	}
+	if n := s.Counts()["floating_ip_tag_replace"]; n != 3 {
+		t.Errorf("%d requests for tags, want one in each %s", n, tagsAge)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "are not tagged") ||
+		!strings.Contains(lines[0], "Neutron has no tags extension") {
+		t.Errorf("the log has %q, want one line with the cause", lines)
 	}
 }
 
