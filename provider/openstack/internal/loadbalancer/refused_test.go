@@ -255,9 +255,11 @@ func TestRefused_MemberSubnetDoesNotExist_IsRecreatedAfterGrowingPauses(t *testi
 	}
 	annotation := settings.Prefix + "member-subnet-id"
 	warnings := s.said("Warning LoadBalancerInError")
-	if len(warnings) != 1 || !strings.Contains(warnings[0], annotation) {
-		t.Errorf("the warnings are %q, want one LoadBalancerInError that names %s", warnings,
-			annotation)
+	if len(warnings) != 1 || !strings.Contains(warnings[0], annotation) ||
+		!strings.HasSuffix(warnings[0],
+			"; each one is deleted and created again, after growing pauses") {
+		t.Errorf("the warnings are %q, want one LoadBalancerInError that names %s and says what "+
+			"follows", warnings, annotation)
 	}
 	c.failNow(now, service, node)
 	service = s.now(service)
