@@ -669,6 +669,16 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			if writes > 4 {
 				t.Errorf("in the first minute the cloud got %d writes: %q", writes, s.writes(mark))
 			}
+			counts := s.counts(mark)
+			// These are cached for minutes, and serve all Services.
+			for _, lookup := range []string{
+				"network_list", "subnet_list", "router_list", "port_list",
+			} {
+				delete(counts, lookup)
+			}
+			if n := total(counts); n > 10 {
+				t.Errorf("in the first minute the cloud got %d requests: %v", n, counts)
+			}
 			warnings := s.said("Warning ")
 			if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+c.reason+": ") {
 				t.Fatalf("the warnings are %q, want one %s; the error is %v", warnings, c.reason,
