@@ -413,16 +413,103 @@ func TestDeleteFloatingIP_ChangedByAnotherMeanwhile_Stays(t *testing.T) {
 			return owned
 		}
 	}
-	err := s.API.DeleteFloatingIP(t.Context(), id, is(false))
+	err := s.API.DeleteFloatingIP(t.Context(), id, nil, is(false))
 	if err == nil || len(s.Cloud.FloatingIPs()) != 1 || !slices.Contains(seen.Tags, "another's") {
 		t.Errorf("error %v, %d floating IPs remain, seen %+v", err, len(s.Cloud.FloatingIPs()),
 			seen)
 	}
-	s.must(s.API.DeleteFloatingIP(t.Context(), id, is(true)))
-	s.must(s.API.DeleteFloatingIP(t.Context(), id, is(true))) // it is gone
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, nil, is(true)))
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, nil, is(true))) // it is gone
 	if n := len(s.Cloud.FloatingIPs()); n != 0 {
 		t.Errorf("%d remain", n)
 	}
+}
+
+// The list shows the revision, so the deletion needs no other read unless there is a newer one.
+func TestDeleteFloatingIP_ListedRevision_IsReadAgainOnlyIfItIsOld(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*openstacktest.FloatingIP)
+		// tags replace those of the floating IP, if any.
+		tags    []string
+		deleted bool
+		calls   map[string]int
+	}{
+		"unchanged": {deleted: true, calls: map[string]int{"floating_ip_delete": 1}},
+		"detached": {
+			change: func(f *openstacktest.FloatingIP) { f.PortID = "" }, deleted: true,
+			calls: map[string]int{"floating_ip_delete": 2, "floating_ip_get": 1},
+		},
+		"described": {
+			change: func(f *openstacktest.FloatingIP) { f.Description = "reserved" },
+			calls:  map[string]int{"floating_ip_delete": 1, "floating_ip_get": 1},
+		},
+		"tagged": {
+			tags:  []string{"reserved"},
+			calls: map[string]int{"floating_ip_delete": 1, "floating_ip_get": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			id := s.AddFloatingIP(openstacktest.FloatingIP{
+				NetworkID: s.external, PortID: s.addPort(""),
+			})
+			listed, err := s.FloatingIPs(t.Context())
+			s.must(err)
+			if test.change != nil {
+				s.must(s.UpdateFloatingIP(id, test.change))
+			}
+			if test.tags != nil {
+				s.must(s.TagFloatingIP(t.Context(), id, test.tags))
+			}
+			s.ForgetCalls()
+			err = s.API.DeleteFloatingIP(t.Context(), id, listed[0].Revision,
+				func(now FloatingIP) bool { return now.Description == "" && len(now.Tags) == 0 })
+			if isTaken := errors.Is(err, ErrTaken); isTaken == test.deleted ||
+				err != nil && !isTaken {
+				t.Errorf("error %v", err)
+			}
+			if gone := len(s.Cloud.FloatingIPs()) == 0; gone != test.deleted {
+				t.Errorf("deleted: %t, want %t", gone, test.deleted)
+			}
+			s.wantCalls(test.calls)
+		})
+	}
+}
+
+// A floating IP that changes after each read is not deleted.
+func TestDeleteFloatingIP_ChangesBetweenReadAndDeletion_IsReadAgain(t *testing.T) {
+	var s *site
+	var id string
+	description := "reserved"
+	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
+		if c.Operation == "floating_ip_get" && description != "" {
+			if err := s.UpdateFloatingIP(id, func(f *openstacktest.FloatingIP) {
+				f.Description, description = description, ""
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	err := s.API.DeleteFloatingIP(t.Context(), id, nil,
+		func(now FloatingIP) bool { return now.Description == "" })
+	if !errors.Is(err, ErrTaken) || len(s.Cloud.FloatingIPs()) != 1 {
+		t.Errorf("error %v, %d floating IPs remain", err, len(s.Cloud.FloatingIPs()))
+	}
+}
+
+func TestDeleteFloatingIP_CloudWithoutRevisions_IsReadBefore(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-revisions"))
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	listed, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	if listed[0].Revision != nil {
+		t.Fatalf("the list shows revision %d", *listed[0].Revision)
+	}
+	s.ForgetCalls()
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, listed[0].Revision,
+		func(FloatingIP) bool { return true }))
+	s.wantCalls(map[string]int{"floating_ip_get": 1, "floating_ip_delete": 1})
 }
 
 func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {

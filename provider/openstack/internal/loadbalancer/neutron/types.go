@@ -18,6 +18,8 @@ type FloatingIP struct {
 	PortID string `json:"port_id"`
 	// CreatedAt is a time in RFC 3339; "" if Neutron does not show it.
 	CreatedAt string `json:"created_at"`
+	// Revision grows with each change; nil if it is unknown or Neutron does not show it.
+	Revision *int `json:"revision_number"`
 }
 
 // SecurityGroup opens the nodes' ports for one Service.

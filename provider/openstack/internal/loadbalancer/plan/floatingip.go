@@ -361,7 +361,7 @@ func (f *floating) dropIdle(why string) {
 // The end of its port detaches it.
 func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
 	return DeleteFloatingIP{
-		ID: listed.ID, Address: listed.Address, Why: why,
+		ID: listed.ID, Address: listed.Address, Why: why, Revision: listed.Revision,
 		Owned: func(now neutron.FloatingIP) bool {
 			return (now.PortID == "" || now.PortID == listed.PortID) &&
 				now.Description == listed.Description &&

@@ -49,7 +49,9 @@ type (
 	}
 	DeleteFloatingIP struct {
 		ID, Address, Why string
-		// Owned decides about the state that is read just before. Nil: any.
+		// Revision is the one that was listed, which alone is deleted. Nil: unknown.
+		Revision *int
+		// Owned decides about the state of another revision, which is read just before.
 		Owned func(neutron.FloatingIP) bool
 	}
 	// TagFloatingIP replaces its tags.
@@ -240,7 +242,7 @@ func (s DeleteFloatingIP) predict(*predicted) bool { return true }
 
 func (s DeleteFloatingIP) take(ctx context.Context, r *run) error {
 	err := r.release(s.ID, func() error {
-		return r.Neutron.DeleteFloatingIP(ctx, s.ID, s.Owned)
+		return r.Neutron.DeleteFloatingIP(ctx, s.ID, s.Revision, s.Owned)
 	})
 	if errors.Is(err, neutron.ErrTaken) {
 		return fmt.Errorf("%w: %w", ErrChanged, err)
