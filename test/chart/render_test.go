@@ -395,7 +395,7 @@ func TestPage_ListsEachValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := valuesPage(text, occm)
+	page, err := valuesPage(text, occm, rulesTable(t))
 	if err != nil {
 		t.Fatal(err)
 	}

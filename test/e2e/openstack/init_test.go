@@ -2,9 +2,13 @@ package openstack_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -53,6 +57,25 @@ func TestInit_Node_GetsTheDataOfTheCloud(t *testing.T) {
 		t.Errorf("OpenStack was changed:\n%s", describe(made))
 	}
 	r.unbroken()
+}
+
+// A kubelet may update its own Node. It cannot choose another server after the initialization.
+func TestNode_ProviderIDIsSet_APIServerRefusesToChangeIt(t *testing.T) {
+	t.Parallel()
+	const name, id = "fixed-1", "openstack:///own"
+	client := shared.Client(t)
+	ccmtest.CreateNode(t, client, ccmtest.ReadyNode(name, ccmtest.NodeProviderID(id)))
+	for _, other := range []string{`"openstack:///another"`, `""`, "null"} {
+		patch := []byte(`{"spec":{"providerID":` + other + `}}`)
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch,
+			metav1.PatchOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "providerID") {
+			t.Errorf("a patch to %s: %v, want a refusal that names providerID", other, err)
+		}
+	}
+	if got := getNode(t, name).Spec.ProviderID; got != id {
+		t.Errorf("the provider ID is %q, want %q", got, id)
+	}
 }
 
 func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(t *testing.T) {

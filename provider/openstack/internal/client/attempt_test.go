@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +195,26 @@ func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 	}
 	if len(reached) != 0 {
 		t.Errorf("the other host was reached with the tokens %q", reached)
+	}
+}
+
+// The body of the login has the password.
+func TestLogin_IsRedirectedToAnotherHost_PasswordIsNotSentThere(t *testing.T) {
+	var arrived atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived.Add(1)
+	}))
+	defer other.Close()
+	for _, code := range []int{302, 307, 308} {
+		s, cfg := newStub(t, status(200))
+		s.answerLogins(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path, code)
+		})
+		f := open(t, cfg)
+		wantError(t, cfg, get(within(t), f.Clients, "ports"), "Keystone", strconv.Itoa(code))
+	}
+	if n := arrived.Load(); n != 0 {
+		t.Errorf("%d requests arrived at the other host", n)
 	}
 }
 

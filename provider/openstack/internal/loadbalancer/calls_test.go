@@ -191,7 +191,7 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 				check("creation", test.creation, 6, creationTook,
 					func(i int) { b.serve(services[i], nodes[:2]) })
 				b.now.Step(floatingIPMaxAge)
-				check("node added", test.addition, 5, changeTook,
+				check("node added", test.addition, 3+test.ports, changeTook,
 					func(i int) { b.update(services[i], nodes) })
 				check("deletion", test.deletion, 7, deletionTook,
 					func(i int) { b.delete(services[i]) })

@@ -166,19 +166,32 @@ func (a *API) AttachFloatingIP(
 	return FloatingIP{}, changedByOthers(doing)
 }
 
-// DetachFloatingIP detaches a floating IP, and clears its description if release. It succeeds if
-// the floating IP does not exist.
-func (a *API) DetachFloatingIP(ctx context.Context, id string, release bool) error {
+// DetachFloatingIP detaches a floating IP, and clears its description if release. revision and owned
+// are those of [API.DeleteFloatingIP]. It succeeds if the floating IP does not exist.
+func (a *API) DetachFloatingIP(
+	ctx context.Context, id string, release bool, revision *int, owned func(FloatingIP) bool,
+) error {
 	none := ""
 	change := floatingips.UpdateOpts{PortID: &none}
 	if release {
 		change.Description = &none
 	}
-	err := a.updateFloatingIP(ctx, "detach floating IP "+id, id, change)
+	err := a.updateOwned(ctx, "detach floating IP "+id, id, revision, owned, change)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
+}
+
+// updateOwned changes a floating IP. revision and owned are those of [API.DeleteFloatingIP].
+func (a *API) updateOwned(
+	ctx context.Context, doing, id string, revision *int, owned func(FloatingIP) bool,
+	change floatingips.UpdateOpts,
+) error {
+	return a.changeOwned(ctx, doing, id, revision, owned, func(revision *int) error {
+		change.RevisionNumber = revision
+		return a.updateFloatingIP(ctx, doing, id, change)
+	})
 }
 
 // updateFloatingIP changes a floating IP. It points to no port if the port is "": gophercloud sends
@@ -209,29 +222,48 @@ func (a *API) DeleteFloatingIP(
 	ctx context.Context, id string, revision *int, owned func(FloatingIP) bool,
 ) error {
 	doing := "delete floating IP " + id
+	err := a.changeOwned(ctx, doing, id, revision, owned, func(revision *int) error {
+		return a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
+			return deleteFloatingIP(ctx, client, id, revision)
+		})
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// changeOwned calls change with the revision. If that is nil, or no longer the newest, it reads the
+// floating IP first: if owned, which may be nil, denies it, the error is [ErrTaken].
+func (a *API) changeOwned(
+	ctx context.Context, doing, id string, revision *int, owned func(FloatingIP) bool,
+	change func(revision *int) error,
+) error {
 	for range maxStale {
-		if revision == nil {
-			is, err := a.floatingIP(ctx, doing, id)
-			switch {
-			case errors.Is(err, ErrNotFound):
-				return nil
-			case err != nil:
+		if revision == nil && owned != nil {
+			is, err := a.readOwned(ctx, doing, id, owned)
+			if err != nil {
 				return err
-			case !owned(is):
-				return &takenError{is.Address + " was moved, or its tags or its description " +
-					"have changed"}
 			}
 			revision = is.Revision
 		}
-		err := a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
-			return deleteFloatingIP(ctx, client, id, revision)
-		})
-		if !isStale(err) {
+		if err := change(revision); !isStale(err) {
 			return err
 		}
 		revision = nil
 	}
 	return changedByOthers(doing)
+}
+
+// readOwned reads a floating IP. If owned denies it, the error is [ErrTaken].
+func (a *API) readOwned(
+	ctx context.Context, doing, id string, owned func(FloatingIP) bool,
+) (FloatingIP, error) {
+	is, err := a.floatingIP(ctx, doing, id)
+	if err == nil && !owned(is) {
+		err = &takenError{is.Address + " was moved, or its tags or its description have changed"}
+	}
+	return is, err
 }
 
 // deleteFloatingIP deletes a revision of a floating IP, or with nil any.
@@ -249,15 +281,27 @@ func deleteFloatingIP(
 	return err
 }
 
-// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags.
+// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags. Neutron compares
+// no revision here, so a caller whose tags are not new calls [API.CheckFloatingIP] just before.
 func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "floatingips", id, tags)
 }
 
+// CheckFloatingIP reads a floating IP. If owned denies it, the error is [ErrTaken].
+func (a *API) CheckFloatingIP(
+	ctx context.Context, id string, owned func(FloatingIP) bool,
+) error {
+	_, err := a.readOwned(ctx, "read floating IP "+id, id, owned)
+	return err
+}
+
 // ClearFloatingIPDescription removes the description, which names the Service of a floating IP.
-func (a *API) ClearFloatingIPDescription(ctx context.Context, id string) error {
+// revision and owned are those of [API.DeleteFloatingIP].
+func (a *API) ClearFloatingIPDescription(
+	ctx context.Context, id string, revision *int, owned func(FloatingIP) bool,
+) error {
 	none := ""
-	return a.updateFloatingIP(ctx, "clear the description of floating IP "+id, id,
+	return a.updateOwned(ctx, "clear the description of floating IP "+id, id, revision, owned,
 		floatingips.UpdateOpts{Description: &none})
 }
 

@@ -407,11 +407,11 @@ func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	id := s.AddFloatingIP(openstacktest.FloatingIP{
 		NetworkID: s.external, PortID: s.addPort(""), Description: "mark",
 	})
-	s.must(s.DetachFloatingIP(t.Context(), id, false))
+	s.must(s.DetachFloatingIP(t.Context(), id, false, nil, nil))
 	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "mark" {
 		t.Errorf("the floating IP is %+v", now)
 	}
-	s.must(s.DetachFloatingIP(t.Context(), id, true))
+	s.must(s.DetachFloatingIP(t.Context(), id, true, nil, nil))
 	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "" {
 		t.Errorf("after its release the floating IP is %+v", now)
 	}
@@ -419,7 +419,40 @@ func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	if body := calls[len(calls)-1].Body; !strings.Contains(body, `"port_id":null`) {
 		t.Errorf("sent %s, want a null port", body)
 	}
-	s.must(s.DetachFloatingIP(t.Context(), "gone", true))
+	s.must(s.DetachFloatingIP(t.Context(), "gone", true, nil, nil))
+}
+
+func TestDetachFloatingIP_MarkedByAnotherMeanwhile_StaysAsItIs(t *testing.T) {
+	s := newSite(t)
+	port := s.addPort("")
+	id := s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.external, PortID: port, Description: "mark",
+	})
+	listed, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	s.must(s.TagFloatingIP(t.Context(), id, []string{"another's"}))
+	revision := listed[0].Revision
+	owned := func(now FloatingIP) bool { return !slices.Contains(now.Tags, "another's") }
+	for what, err := range map[string]error{
+		"detach":   s.DetachFloatingIP(t.Context(), id, true, revision, owned),
+		"describe": s.ClearFloatingIPDescription(t.Context(), id, revision, owned),
+		"check":    s.CheckFloatingIP(t.Context(), id, owned),
+	} {
+		if !errors.Is(err, ErrTaken) {
+			t.Errorf("%s: error %v, want ErrTaken", what, err)
+		}
+	}
+	if now := s.floatingIPNow(id); now.PortID != port || now.Description != "mark" {
+		t.Errorf("the floating IP is %+v", now)
+	}
+
+	s.must(s.TagFloatingIP(t.Context(), id, nil))
+	s.ForgetCalls()
+	s.must(s.DetachFloatingIP(t.Context(), id, true, revision, owned))
+	s.wantCalls(map[string]int{"floating_ip_update": 2, "floating_ip_get": 1})
+	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "" {
+		t.Errorf("the floating IP is %+v, want it detached", now)
+	}
 }
 
 func TestDeleteFloatingIP_ChangedByAnotherMeanwhile_Stays(t *testing.T) {
