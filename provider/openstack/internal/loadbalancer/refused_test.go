@@ -158,7 +158,7 @@ func TestRefused_PortOfTheLoadBalancerIsDeleted_IsAWarningWithTheWayOut(t *testi
 			}
 			warnings := s.said("Warning LoadBalancerInError")
 			if len(warnings) != 1 || !strings.Contains(warnings[0], "Neutron: 404 Port "+port) ||
-				!strings.Contains(warnings[0], "(the port of the load balancer); fail over") {
+				!strings.Contains(warnings[0], "(the port of the load balancer); fail over the ") {
 				t.Errorf("the warnings are %q, want one about port %s", s.said("Warning "), port)
 			}
 			if report := c.reported(); report.State != Degraded {
@@ -478,7 +478,9 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 		"address": {
 			change: func(s *v1.Service) { s.Spec.LoadBalancerIP = "203.0.113.77" },
 			reason: "FloatingIPUnavailable",
-			want:   []string{"Neutron: 403 ", "(spec.loadBalancerIP 203.0.113.77); request"},
+			want: []string{
+				"Neutron: 403 ", "(spec.loadBalancerIP 203.0.113.77); request the address of",
+			},
 		},
 		"port": {
 			change: annotations("port-id", unknownID), reason: "LoadBalancerSettingRefused",
@@ -613,7 +615,7 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			reason: "FloatingIPUnavailable",
 			want: []string{
 				"Neutron: 409 No more IP addresses available on network ",
-				"(the external network); release addresses",
+				"(the external network); release addresses that",
 			},
 		},
 		"quota of the VIP's port": {
