@@ -319,6 +319,8 @@ type quotaSite struct {
 	*watchtower
 	balancers cloudprovider.LoadBalancer
 	service   *corev1.Service
+	// network is that of the nodes.
+	network string
 }
 
 func newQuotaSite(t *testing.T) *quotaSite {
@@ -358,13 +360,14 @@ func newQuotaSite(t *testing.T) *quotaSite {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()
-	return &quotaSite{w, balancers, service}
+	return &quotaSite{w, balancers, service, network}
 }
 
 // ensure reconciles until the Service is served or refused. A refusal pauses for long.
-func (q *quotaSite) ensure() error {
+func (q *quotaSite) ensure(nodes ...*corev1.Node) error {
 	for {
-		_, err := q.balancers.EnsureLoadBalancer(context.Background(), "kubernetes", q.service, nil)
+		_, err := q.balancers.EnsureLoadBalancer(context.Background(), "kubernetes", q.service,
+			nodes)
 		var retry *api.RetryError
 		if !errors.As(err, &retry) || retry.RetryAfter() >= 30*time.Second {
 			return err
