@@ -592,17 +592,21 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 		},
 		"certificate that Barbican denies": {
 			prepare: func(s *site) {
+				// The text is that of Barbican's source (barbican/api/__init__.py,
+				// generate_safe_exception_message): the lab has no Barbican.
 				s.Inject(openstacktest.Fault{
 					Service: "key-manager", Status: http.StatusForbidden,
-					Message: "Secret(s) retrieval attempt not allowed",
+					Message: "Secret(s) retrieval attempt not allowed - please review your " +
+						"user/project privileges",
 				})
 			},
 			change: annotations("default-tls-container-ref",
 				"https://barbican/v1/secrets/"+unknownID),
 			reason: "CertificateNotFound",
 			want: []string{
-				"Barbican: 403 Secret(s) retrieval attempt not allowed " +
-					annotation("default-tls-container-ref") + "; correct it, or give",
+				"Barbican: 403 Secret(s) retrieval attempt not allowed - please review your " +
+					"user/project privileges " + annotation("default-tls-container-ref") +
+					"; correct it, or give",
 			},
 		},
 		"no free floating IP": {
