@@ -230,12 +230,14 @@ func planAll(t *testing.T, cloud *openstacktest.Cloud, kubeconfig string, more .
 	return stdout.String()
 }
 
-// The error of a command has the service, the status and the cause, and what to do. It has no URL.
-func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
-	for name, test := range map[string]struct {
-		fault openstacktest.Fault
-		want  string
-	}{
+// cloudFailure is a failure of OpenStack, and the end of the sentence that a command prints.
+type cloudFailure struct {
+	fault openstacktest.Fault
+	want  string
+}
+
+func cloudFailures() map[string]cloudFailure {
+	return map[string]cloudFailure{
 		"a wrong password": {
 			openstacktest.Fault{Service: openstacktest.ServiceIdentity, Status: 401},
 			"; correct auth-url and the credentials in cloud.conf\n",
@@ -256,7 +258,12 @@ func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
 			openstacktest.Fault{Service: openstacktest.ServiceLoadBalancer, Drop: true},
 			"Octavia: EOF; run the command again later\n",
 		},
-	} {
+	}
+}
+
+// The error of a command has the service, the status and the cause, and what to do. It has no URL.
+func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
+	for name, test := range cloudFailures() {
 		t.Run(name, func(t *testing.T) {
 			cloud := openstacktest.NewCloud()
 			defer cloud.Close()
@@ -268,6 +275,33 @@ func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
 				t.Errorf("exit code %d, %q, want one sentence with %q", code, stderr, test.want)
 			}
 		})
+	}
+}
+
+func TestPlanAllAndDescribe_CloudFails_PrintOneSentence(t *testing.T) {
+	w := newWorld(t)
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
+	kubeconfig := "--kubeconfig=" + w.admin(t)
+	for name, test := range cloudFailures() {
+		cloud := openstacktest.NewCloud()
+		t.Cleanup(cloud.Close)
+		cloud.Inject(test.fault)
+		conf := "--cloud-config=" + writeFile(t, "cloud.conf",
+			cloud.CloudConf("password")+"[Client]\nmax-retries = 0\n")
+		_, stdout, stderr := runSubcommand("plan", "--all", kubeconfig, conf)
+		if _, details, _ := strings.Cut(stdout, "\ndefault/web: failed\n  - "); stderr != "" ||
+			strings.Count(details, test.want) != 1 || strings.Contains(stdout, cloud.AuthURL()) {
+			t.Errorf("%s: plan --all prints\n%s%s\nwant one sentence with %q", name, stdout, stderr,
+				test.want)
+		}
+		code, stdout, stderr := runSubcommand("describe", "service/web", "-n=default", kubeconfig,
+			conf, "--insecure-skip-tls-verify", "--server=https://127.0.0.1:1")
+		if code != exitFailed || !strings.HasPrefix(stderr, "fxccm describe: ") ||
+			strings.Count(stderr, test.want) != 1 || strings.Count(stderr, "\n") != 1 ||
+			strings.Contains(stdout+stderr, cloud.AuthURL()) {
+			t.Errorf("%s: describe has exit code %d and prints\n%s%s\nwant one sentence with %q",
+				name, code, stdout, stderr, test.want)
+		}
 	}
 }
 

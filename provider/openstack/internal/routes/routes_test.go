@@ -168,9 +168,18 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 			c := newCluster(t, s, nil)
 			wanted := c.addNodes(100)
 			errs := c.createAll(wanted)
-			if failed := failures(errs); len(failed) != 70 || len(s.Routes(s.router)) != 30 {
+			failed := failures(errs)
+			if len(failed) != 70 || len(s.Routes(s.router)) != 30 {
 				t.Errorf("%d failed and the router has %d routes", len(failed),
 					len(s.Routes(s.router)))
+			}
+			want := " (routes of router " + s.router + "); raise the quota of the project, or " +
+				"delete what is unused"
+			for _, k := range failed {
+				if text := errs[k].Error(); !strings.HasPrefix(text, "Neutron: ") ||
+					!strings.HasSuffix(text, want) {
+					t.Errorf("route %d failed with %q, want Neutron's cause and%s", k, text, want)
+				}
 			}
 			if n := s.routerWrites(); n > 60 {
 				t.Errorf("the router was written %d times", n)

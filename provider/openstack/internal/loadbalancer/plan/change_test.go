@@ -533,30 +533,43 @@ func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 
 // ovn-octavia-provider refuses a member outside the VIP's subnet whose subnet is not named.
 func TestChange_OVN_EachNewMemberNamesItsSubnet(t *testing.T) {
-	ovn := func(d *desired.State) {
-		d.LoadBalancer.Provider = octavia.ProviderOVN
-		d.Features = desired.FeaturesOf(octavia.ProviderOVN, 27, false)
-	}
-	named := func(c *cloud) {
-		t.Helper()
-		for _, pool := range c.pools {
-			for _, m := range pool.Members {
-				if m.SubnetID != vipSubnet {
-					t.Errorf("member %s of %s has the subnet %q", m.Name, pool.Name, m.SubnetID)
+	for _, subnet := range []string{vipSubnet, "subnet-nodes"} {
+		ovn := func(d *desired.State) {
+			d.LoadBalancer.Provider = octavia.ProviderOVN
+			d.Features = desired.FeaturesOf(octavia.ProviderOVN, 27, false)
+			everyPort(func(_ int, p *octavia.Port) {
+				for i := range p.Pool.Members {
+					p.Pool.Members[i].SubnetID = subnet
+				}
+			})(d)
+		}
+		named := func(c *cloud) {
+			t.Helper()
+			for _, pool := range c.pools {
+				for _, m := range pool.Members {
+					if m.SubnetID != subnet {
+						t.Errorf("member %s of %s has the subnet %q, want %s", m.Name, pool.Name,
+							m.SubnetID, subnet)
+					}
 				}
 			}
 		}
+		c := made(t, desire(nodes("node-1"), ovn))
+		named(c)
+		c.carryOut(t, desire(nodes("node-1", "node-2"), ovn))
+		named(c)
+		more := desire(nodes("node-1", "node-2"), func(d *desired.State) {
+			d.Ports = append(d.Ports, tcp(2, 8080, d.LoadBalancer.Name, "node-1", "node-2"))
+		}, ovn)
+		c.carryOut(t, more)
+		named(c)
+		// A member that was created without the name of its subnet is in that of the VIP.
+		c.pools[0].Members[0].SubnetID = ""
+		if subnet == vipSubnet {
+			wantNothing(t, change(c, more))
+			continue
+		}
+		c.carryOut(t, more)
+		named(c)
 	}
-	c := made(t, desire(ovn, nodes("node-1")))
-	named(c)
-	c.carryOut(t, desire(ovn, nodes("node-1", "node-2")))
-	named(c)
-	more := desire(ovn, nodes("node-1", "node-2"), func(d *desired.State) {
-		d.Ports = append(d.Ports, tcp(2, 8080, d.LoadBalancer.Name, "node-1", "node-2"))
-	})
-	c.carryOut(t, more)
-	named(c)
-	// A member that was created without the name of its subnet stays as it is.
-	c.pools[0].Members[0].SubnetID = ""
-	wantNothing(t, change(c, more))
 }
