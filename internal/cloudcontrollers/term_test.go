@@ -23,6 +23,9 @@ type term struct {
 	cloud     cloudprovider.Interface
 	informers informers.SharedInformerFactory
 	metrics   *controllersmetrics.ControllerManagerMetrics
+	// record and registry may be nil.
+	record   *nodes.Record
+	registry prometheus.Registerer
 }
 
 func (t *term) ClusterName() string                         { return "test" }
@@ -32,9 +35,9 @@ func (t *term) Informers() informers.SharedInformerFactory  { return t.informers
 func (t *term) EndpointInformers() (informers.SharedInformerFactory, error) {
 	return informers.NewSharedInformerFactory(t.client, 0), nil
 }
-func (t *term) NodeRecord() *nodes.Record                             { return nil }
+func (t *term) NodeRecord() *nodes.Record                             { return t.record }
 func (t *term) ReportTrouble(string, error)                           {}
-func (t *term) Registerer() prometheus.Registerer                     { return nil }
+func (t *term) Registerer() prometheus.Registerer                     { return t.registry }
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
 
 func (t *term) Recorder(source string) record.EventRecorder {
