@@ -77,8 +77,8 @@ func mustContain(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// The cloud fails for one node, and says of another that it is not its own.
-func TestNode_LookupFails_IsRepeated_AndOfAnothersNodeIsNot(t *testing.T) {
+// The cloud fails for one node, and another node is not of this cloud.
+func TestNode_LookupFails_IsRepeatedButNotForNodesOfOthers(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, []string{"looked-up-1"})
 	cloud.On("InstanceMetadata").For("looked-up-1").Times(3).Fail(errors.New("503"))
