@@ -62,7 +62,7 @@ func waitNodeEvent(t *testing.T, node *corev1.Node, reason string) corev1.Event 
 			case err != nil:
 				return corev1.Event{}, err
 			case len(list.Items) == 0:
-				return corev1.Event{}, errors.New("there is none")
+				return corev1.Event{}, errors.New("it does not exist yet")
 			}
 			return list.Items[0], nil
 		})
