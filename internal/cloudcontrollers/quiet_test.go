@@ -153,7 +153,7 @@ func (t *term) warnings(test *testing.T) (texts []string) {
 	}
 	for _, e := range list.Items {
 		if e.Type == v1.EventTypeWarning {
-			texts = append(texts, e.Reason+" "+e.Message)
+			texts = append(texts, e.Source.Component+" "+e.Reason+" "+e.Message)
 		}
 	}
 	return texts
@@ -244,8 +244,9 @@ func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) 
 			t.Errorf("%d errors are logged in ten minutes", len(lines))
 		}
 		warnings := tm.warnings(t)
-		if len(warnings) != 1 || warnings[0] != "FailedToCreateRoute quota exceeded" {
-			t.Errorf("the warnings are %q, want one with the cause alone", warnings)
+		const want = "route_controller FailedToCreateRoute quota exceeded"
+		if len(warnings) != 1 || warnings[0] != want {
+			t.Errorf("the warnings are %q, want one with the cause alone, %q", warnings, want)
 		}
 		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
 			t.Errorf("the condition is %q", got)

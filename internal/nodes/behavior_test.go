@@ -354,9 +354,32 @@ var behaviors = []behavior{
 			defer w.start()()
 			w.wait(time.Second)
 			w.delete("node-1")
-			w.addNode("node-1", func(n *v1.Node) { n.UID = "another" })
+			w.addNode("node-1", notReady, func(n *v1.Node) { n.UID = "another" })
 			w.wait(5 * time.Second)
 			return want("kept", w.get("node-1") != nil, true)
+		},
+	},
+	{
+		"A node that registers again between the lookup and the deletion stays", "kubernetes/kubernetes#81636",
+		func(w *world) error {
+			// A call of the client in a reactor would wait for its lock.
+			w.client.PrependReactor("delete", "nodes",
+				func(clienttesting.Action) (bool, runtime.Object, error) {
+					again := w.get("node-1").DeepCopy()
+					again.UID = "another"
+					again.Status.Conditions[0].Status = v1.ConditionTrue
+					err := w.client.Tracker().Update(
+						v1.SchemeGroupVersion.WithResource("nodes"), again, "")
+					return err != nil, nil, err
+				})
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(time.Minute)
+			if w.get("node-1") == nil {
+				return errors.New("the node is deleted")
+			}
+			return errors.Join(want("UID", w.get("node-1").UID, "another"),
+				want("failures", len(w.events("DeletingNodeFailed")), 0))
 		},
 	},
 	{

@@ -44,8 +44,11 @@ type call struct {
 	uid             types.UID
 	nodes           string
 	// endpoints are the addresses of the EndpointSlices.
-	endpoints  string
-	class      string
+	endpoints string
+	class     string
+	// labels and address are those of the Service that was passed.
+	labels     map[string]string
+	address    string
 	begin, end time.Duration
 	// finalized: the Service that was passed had the finalizer; wasFinalized: the API server's had.
 	finalized, wasFinalized bool
@@ -63,8 +66,8 @@ type cloud struct {
 	answers   map[string][]error
 	calls     []call
 	balancers map[types.UID]string
-	// ipMode: the answers have one.
-	ipMode bool
+	// ipMode is that of the answers; "" if they have none.
+	ipMode v1.LoadBalancerIPMode
 	// hidesAddresses: the answers have no address.
 	hidesAddresses bool
 }
@@ -72,7 +75,8 @@ type cloud struct {
 func newCloud(client *fake.Clientset) *cloud {
 	return &cloud{
 		epoch: time.Now(), client: client, took: map[string]time.Duration{},
-		answers: map[string][]error{}, balancers: map[types.UID]string{}, ipMode: true,
+		answers: map[string][]error{}, balancers: map[types.UID]string{},
+		ipMode: v1.LoadBalancerIPModeVIP,
 	}
 }
 
@@ -93,6 +97,7 @@ func (c *cloud) call(
 		method: method, service: s.Name, uid: s.UID, nodes: strings.Join(names, " "),
 		endpoints: addressesOf(endpoints),
 		begin:     time.Since(c.epoch), finalized: servicehelper.HasLBFinalizer(s),
+		labels: s.Labels, address: addressOf(s),
 	}
 	if now, err := c.client.CoreV1().Services(s.Namespace).Get(ctx, s.Name,
 		metav1.GetOptions{}); err == nil {
@@ -128,8 +133,7 @@ func (c *cloud) status(uid types.UID) *v1.LoadBalancerStatus {
 		return &v1.LoadBalancerStatus{}
 	}
 	ingress := v1.LoadBalancerIngress{IP: address}
-	if c.ipMode {
-		mode := v1.LoadBalancerIPModeVIP
+	if mode := c.ipMode; mode != "" {
 		ingress.IPMode = &mode
 	}
 	return &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{ingress}}
@@ -508,8 +512,9 @@ func (w *world) hasFinalizer(name string) bool {
 	return s != nil && servicehelper.HasLBFinalizer(s)
 }
 
-func (w *world) address(name string) string {
-	s := w.get(name)
+func (w *world) address(name string) string { return addressOf(w.get(name)) }
+
+func addressOf(s *v1.Service) string {
 	if s == nil || len(s.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}

@@ -222,6 +222,17 @@ func TestService_NodesChangeDuringSlowCalls_LastCallHasThem(t *testing.T) {
 		node.Labels = map[string]string{"example.com/pool": "b"}
 	})
 	waitCalls(t, cloud, "a label is passed on", before+1, mutating)
+	before = len(cloud.Calls(mutating))
+	node, err := nodes.Get(t.Context(), "slow-2", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Addresses = append(node.Status.Addresses,
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.2"})
+	if _, err := nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitCalls(t, cloud, "an address is passed on", before+1, mutating)
 	change("slow-2", func(node *corev1.Node) {
 		node.Spec.Taints = []corev1.Taint{{
 			Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule,

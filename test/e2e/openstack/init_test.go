@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,29 @@ func TestNode_ProviderIDIsSet_APIServerRefusesToChangeIt(t *testing.T) {
 	if got := getNode(t, name).Spec.ProviderID; got != id {
 		t.Errorf("the provider ID is %q, want %q", got, id)
 	}
+}
+
+func TestInit_ServerIsResized_LabelFollows(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.AddFlavor(openstacktest.Flavor{Name: "m1.small", VCPUs: 1, RAM: 2048})
+	s.AddFlavor(openstacktest.Flavor{Name: "m1.large", VCPUs: 4, RAM: 8192})
+	m := s.addServer("resized-1",
+		func(i *openstacktest.Server) { i.Flavor = "m1.small" })
+	r := ready(t, s, refreshed, func(l *launch) { l.Config.Node.UpdateLabels = true })
+	tainted(t, m.name)
+	if got := initialized(t, m.name).Labels[corev1.LabelInstanceTypeStable]; got != "m1.small" {
+		t.Errorf("the type of the new node is %q", got)
+	}
+	s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.Flavor = "m1.large" }))
+	ccmtest.Eventually(t, "the label is the new flavor",
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, m.name, func(n *corev1.Node) error {
+			if got := n.Labels[corev1.LabelInstanceTypeStable]; got != "m1.large" {
+				return fmt.Errorf("it is %q", got)
+			}
+			return nil
+		}))
+	r.unbroken()
 }
 
 func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(t *testing.T) {

@@ -74,7 +74,7 @@ func TestMonitor_Type(t *testing.T) {
 func TestMonitor_SCTPWithOVN_MessageNamesProviderAndSetting(t *testing.T) {
 	const annotation = "enable-health-monitor"
 	for setting, change := range map[string]func(*Input){
-		"option create-monitor of cloud.conf":       func(*Input) {},
+		"option create-monitor of cloud.conf":        func(*Input) {},
 		"annotation " + settings.Prefix + annotation: annotated(annotation, "true"),
 	} {
 		_, notices := build(t, withProtocols(v1.ProtocolSCTP), withFeatures(ovn()), withMonitor,
