@@ -520,8 +520,10 @@ func TestStrangersRoute_LooksLikeALeftover_IsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, s *site) {
-				clock := fakeClock()
+				clock, lines := fakeClock(), &journal{}
 				c := newCluster(t, s, clock)
+				c.logger = lines.logger()
+				c.start()
 				c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 				c.addNode("b", []string{"10.0.0.12"}, "10.244.200.0/24")
 				prepare(s)
@@ -549,6 +551,10 @@ func TestStrangersRoute_LooksLikeALeftover_IsLeftAlone(t *testing.T) {
 				s.wantRoutes(theirs, "10.244.1.0/24 via 10.0.0.11")
 				if now := s.strangersPorts(); !reflect.DeepEqual(now, before) {
 					t.Errorf("the strangers' ports are %+v, were %+v", now, before)
+				}
+				left := lines.with("Leaving routes of the router alone")
+				if len(left) != 1 || !strings.Contains(left[0], theirs) {
+					t.Errorf("the log says %v, want one line with %s", left, theirs)
 				}
 			})
 		})

@@ -422,6 +422,68 @@ func TestListener_OfAnotherOwner_IsNeverTouched(t *testing.T) {
 	}
 }
 
+// The name of a security group has the UID of the Service, so that a group without tags is OCCM's
+// for this Service, or one of a Neutron that keeps no tags.
+func TestSecurityGroup_OfTheServicesName_IsTheServicesUnlessTagsSayOtherwise(t *testing.T) {
+	for name, test := range map[string]struct {
+		tags []string
+		own  bool
+	}{
+		"Neutron keeps no tags":  {nil, true},
+		"no tags":                {[]string{}, true},
+		"a user's tag":           {[]string{"team=security"}, true},
+		"the Service's tags":     {shop().NetworkTags(), true},
+		"another cluster's tags": {stranger().NetworkTags(), false},
+		"another owner's mark":   {append(shop().NetworkTags(), "fxccm-owner=other"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := made(t, desire(onePort, guarded))
+			c.group.Tags = test.tags
+			theirs := rule(22, "192.0.2.0/24")
+			theirs.ID = "theirs"
+			c.group.Rules = append(c.group.Rules, theirs)
+			want := desire(onePort, guarded,
+				func(d *desired.State) { d.Identity.Owner = "fleet/cluster" })
+			p := change(c, want)
+			if deletes := strings.Contains(p.String(), "delete rule theirs"); deletes != test.own {
+				t.Errorf("the rule is deleted: %v\n%s", deletes, p)
+			}
+			remove := plan.Removal(want.Identity, c.observe(false), all())
+			if deletes := slices.Contains(kinds(remove), "DeleteSecurityGroup"); deletes !=
+				test.own {
+				t.Errorf("the group is deleted with the Service: %v\n%s", deletes, remove)
+			}
+			if !test.own {
+				wantNothing(t, p)
+				wantNotice(t, p, events.OfOtherCluster, true)
+				return
+			}
+			c.carryOut(t, want)
+			if got := c.group.Rules; len(got) != 1 || got[0].ID == theirs.ID {
+				t.Errorf("the rules are %+v", got)
+			}
+		})
+	}
+}
+
+// A pool of the Service has the members of the Service alone. The step is a line of the log.
+func TestChange_MemberOfAnotherInThePoolOfTheService_IsDeleted(t *testing.T) {
+	c := made(t, desire(onePort))
+	c.pools[0].Members = append(c.pools[0].Members, octavia.Member{
+		ID: "theirs", Name: "by-hand", Address: "10.0.9.9", Port: 80, Weight: 1,
+		Status: octavia.Active,
+	})
+	p := change(c, desire(onePort))
+	if len(p.Steps) != 1 || !strings.Contains(p.Steps[0].String(), "by-hand") {
+		t.Errorf("the plan has not one step that names the member:\n%s", p)
+	}
+	c.carryOut(t, desire(onePort))
+	if slices.ContainsFunc(c.pools[0].Members,
+		func(m octavia.Member) bool { return m.ID == "theirs" }) {
+		t.Errorf("the members are %+v", c.pools[0].Members)
+	}
+}
+
 func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 	c := made(t, desire(onePort))
 	pool := c.listeners[0].PoolID
