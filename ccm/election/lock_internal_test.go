@@ -86,8 +86,8 @@ func TestLock_LeaseLooksReleased_IsFreeOnlyWithTheHoldersToken(t *testing.T) {
 	mine, forged, other := digestOf("mine"), digestOf("forged"), digestOf("other")
 	ghost := leaseState{*by("ghost", 15, begin), "", forged, ""}
 	second := leaseState{*by("second", 15, begin), "", other, ""}
-	// The standby cannot tell a repair from an edit that shortens the duration, so it waits for twice
-	// its own lease duration after the edit.
+	// The standby cannot tell a repair from an edit that shortens the duration, so it waits for
+	// twice its own lease duration after the edit.
 	day := leaseState{*by("leader", 86400, begin.Add(time.Second)), "", mine, ""}
 	for name, test := range map[string]struct {
 		states []leaseState // a second apart

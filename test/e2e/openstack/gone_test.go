@@ -93,8 +93,8 @@ func isKeptByTheGuard(t *testing.T, prefix string) {
 		})
 }
 
-// The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager. In
-// the same minute Nova denies all 100. Later the autoscaler marks 20 others.
+// The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
+// In the same minute Nova denies all 100. Later the autoscaler marks 20 others.
 func TestGone_LargeScaleDownInALyingCloud_OnlyMarkedNodesGoInAMinute(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

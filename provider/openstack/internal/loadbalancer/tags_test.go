@@ -196,8 +196,8 @@ func TestDelete_NeutronTakesNoTags_KeptFloatingIPIsReleased(t *testing.T) {
 	}
 }
 
-// The Service that is created again under its name only requests the address, so it does not own the
-// floating IP.
+// The Service that is created again under its name only requests the address, so it does not own
+// the floating IP.
 func TestFloatingIP_KeptAndRequestedByTheNextOfItsName_StaysAfterThatIsDeleted(t *testing.T) {
 	t.Parallel()
 	c, node := newCluster(t)

@@ -166,8 +166,8 @@ func (a *API) AttachFloatingIP(
 	return FloatingIP{}, changedByOthers(doing)
 }
 
-// DetachFloatingIP detaches a floating IP, and clears its description if release. revision and owned
-// are those of [API.DeleteFloatingIP]. It succeeds if the floating IP does not exist.
+// DetachFloatingIP detaches a floating IP, and clears its description if release. revision and
+// owned are those of [API.DeleteFloatingIP]. It succeeds if the floating IP does not exist.
 func (a *API) DetachFloatingIP(
 	ctx context.Context, id string, release bool, revision *int, owned func(FloatingIP) bool,
 ) error {
@@ -281,8 +281,9 @@ func deleteFloatingIP(
 	return err
 }
 
-// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags. Neutron compares
-// no revision here, so a caller whose tags are not new calls [API.CheckFloatingIP] just before.
+// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags. Neutron
+// compares no revision here, so a caller whose tags are not new calls [API.CheckFloatingIP] just
+// before.
 func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "floatingips", id, tags)
 }

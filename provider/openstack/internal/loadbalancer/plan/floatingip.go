@@ -385,8 +385,8 @@ func hasMarksOf(now, listed neutron.FloatingIP) bool {
 			slices.Sorted(slices.Values(listed.Tags)))
 }
 
-// detachmentOf detaches a floating IP unless it leads elsewhere, or has another owner, since the
-// list. The plan itself may have tagged it.
+// detachmentOf detaches a floating IP unless after the list it was led elsewhere or got another
+// owner. The plan itself may have tagged it.
 func (c claims) detachmentOf(listed neutron.FloatingIP, why string) DetachFloatingIP {
 	return DetachFloatingIP{
 		ID: listed.ID, Address: listed.Address, Why: why,
