@@ -59,9 +59,9 @@ func TestLongText_OfManyCharacters_IsCutAtAWordAndWholeInTheDetails(t *testing.T
 		// Without a blank, it is cut after a character.
 		noBlank: strings.Repeat("ü", cutText),
 	} {
-		want := "<details><summary>" + summary + " …</summary>" + text + "</details>"
+		want := "<details><summary>" + summary + " …</summary>\n" + text + "</details>"
 		if got := source(t, LongText(text)); got != want {
-			t.Errorf("%q is shown as %s, want %s", text, got, want)
+			t.Errorf("it is shown as\n%q, want\n%q", got, want)
 		}
 	}
 	whole := strings.Repeat("ü", maxText)

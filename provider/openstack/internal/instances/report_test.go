@@ -86,7 +86,9 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 			}
 			text := got[0].Message
 			_, whatFollows, _ := strings.Cut(text, "; ")
-			isOfNova := strings.HasPrefix(text, "Nova: ") || name == "another region"
+			// The client of the provider names the service of a failed request.
+			isOfNova := strings.HasPrefix(text, "Nova: ") || name == "another region" ||
+				name == "Nova fails" && strings.HasPrefix(text, "OpenStack: 500 ")
 			if c.reason != events.NodeWaiting && (!isOfNova || whatFollows == "" ||
 				strings.HasSuffix(text, ".") || strings.Count(text, ": ") > 2) {
 				t.Errorf("%q is not a service, a cause, and what follows or what to do", text)

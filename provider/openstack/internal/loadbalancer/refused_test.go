@@ -678,7 +678,7 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			counts := s.counts(mark)
 			// These are cached for minutes, and serve all Services.
 			for _, lookup := range []string{
-				"network_list", "subnet_list", "router_list", "port_list",
+				"network_list", "subnet_list", "router_list", "port_list", "version_list",
 			} {
 				delete(counts, lookup)
 			}

@@ -74,10 +74,10 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	if !slices.Equal(got.Tags, []string{"x", "fxccm-service=1"}) {
 		t.Errorf("tags %q", got.Tags)
 	}
-	if got.CreatedAt == "" {
-		t.Error("the time of the creation is missing")
+	if got.CreatedAt == "" || got.Revision == nil {
+		t.Error("the time of the creation or the revision is missing")
 	}
-	got.Tags, got.CreatedAt = nil, ""
+	got.Tags, got.CreatedAt, got.Revision = nil, "", nil
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("found %+v, want %+v", got, want)
 	}

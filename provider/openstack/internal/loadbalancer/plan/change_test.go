@@ -454,7 +454,9 @@ func TestSecurityGroup_OfTheServicesName_IsTheServicesUnlessTagsSayOtherwise(t *
 				t.Errorf("the group is deleted with the Service: %v\n%s", deletes, remove)
 			}
 			if !test.own {
-				wantNothing(t, p)
+				if got := kinds(p); !slices.Equal(got, []string{"UpdateLoadBalancer"}) {
+					t.Errorf("the group is changed: %q", got)
+				}
 				wantNotice(t, p, events.OfOtherCluster, true)
 				return
 			}
