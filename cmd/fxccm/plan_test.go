@@ -347,13 +347,14 @@ func TestPlanAllAndDescribe_CloudFails_PrintOneSentence(t *testing.T) {
 		cloud.Inject(test.fault)
 		conf := "--cloud-config=" + writeFile(t, "cloud.conf",
 			cloud.CloudConf("password")+"[Client]\nmax-retries = 0\n")
-		_, stdout, stderr := runSubcommand("plan", "--all", kubeconfig, conf)
-		if _, details, _ := strings.Cut(stdout, "\ndefault/web: failed\n  - "); stderr != "" ||
-			strings.Count(details, test.want) != 1 || strings.Contains(stdout, cloud.AuthURL()) {
-			t.Errorf("%s: plan --all prints\n%s%s\nwant one sentence with %q", name, stdout, stderr,
-				test.want)
+		code, stdout, stderr := runSubcommand("plan", "--all", kubeconfig, conf)
+		_, details, _ := strings.Cut(stdout, "\ndefault/web: failed\n  - ")
+		if code != exitFailed || stderr != "" || strings.Count(details, test.want) != 1 ||
+			strings.Contains(stdout, cloud.AuthURL()) {
+			t.Errorf("%s: plan --all has exit code %d and prints\n%s%s\nwant one sentence with %q",
+				name, code, stdout, stderr, test.want)
 		}
-		code, stdout, stderr := runSubcommand("describe", "service/web", "-n=default", kubeconfig,
+		code, stdout, stderr = runSubcommand("describe", "service/web", "-n=default", kubeconfig,
 			conf, "--insecure-skip-tls-verify", "--server=https://127.0.0.1:1")
 		if code != exitFailed || !strings.HasPrefix(stderr, "fxccm describe: ") ||
 			strings.Count(stderr, test.want) != 1 || strings.Count(stderr, "\n") != 1 ||
