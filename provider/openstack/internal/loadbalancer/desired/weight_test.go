@@ -43,10 +43,6 @@ func ready(status v1.ConditionStatus) func(*v1.Node) {
 	}
 }
 
-func tainted(key string) func(*v1.Node) {
-	return func(n *v1.Node) { n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: key}) }
-}
-
 // weightOf returns the weight of the member of node n1, or "no member", and the notices.
 func weightOf(
 	t *testing.T, row weightRow, changes ...func(*Input),
