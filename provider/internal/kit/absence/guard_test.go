@@ -149,6 +149,16 @@ func TestIsLeaving_EachMark(t *testing.T) {
 		"a candidate of the cluster autoscaler": tainted("DeletionCandidateOfClusterAutoscaler"),
 		"another key":                           tainted("example.com/other"),
 		"cordoned":                              {Spec: v1.NodeSpec{Unschedulable: true}},
+		// All nodes of an old MachineSet have it from the beginning of a rollout.
+		"outdated for Cluster API": tainted("node.cluster.x-k8s.io/outdated-revision"),
+		"drained by Cluster API, which deletes the Node itself": {
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				"cluster.x-k8s.io/machine": "shop-1",
+			}},
+			Spec: v1.NodeSpec{Unschedulable: true, Taints: []v1.Taint{{
+				Key: "node.kubernetes.io/unschedulable", Effect: v1.TaintEffectNoSchedule,
+			}}},
+		},
 	} {
 		if IsLeaving(node, keys) {
 			t.Errorf("%s: the node is leaving", name)

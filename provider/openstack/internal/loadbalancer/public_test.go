@@ -45,6 +45,17 @@ func (p *place) families(families ...v1.IPFamily) {
 	p.update(p.service)
 }
 
+func (p *place) request(address string) {
+	p.service.Spec.LoadBalancerIP = address
+	p.update(p.service)
+}
+
+// addOwnExternal adds an external network that belongs to the project and is not shared.
+func (p *place) addOwnExternal() externalNetwork {
+	return p.addExternal(openstacktest.Network{Name: "own", ProjectID: p.Credentials().ProjectID},
+		ownRange, ownRangeV6)
+}
+
 // addExternal adds an external network.
 func (p *place) addExternal(network openstacktest.Network, v4, v6 string) externalNetwork {
 	network.External = true
@@ -98,23 +109,25 @@ type publishedCase struct {
 
 // The ranges of newPlace.
 const (
-	tenantRange, publicRange   = "10.0.0.0/8", "203.0.113.0/24"
-	secondRange                = "198.51.100.0/24"
+	publicRange                = "203.0.113.0/24"
+	tenantRange, tenantRangeV6 = "10.0.0.0/8", "fd00::/64"
+	secondRange, secondRangeV6 = "198.51.100.0/24", "2001:db8:1::/64"
 	sharedRange, sharedRangeV6 = "192.0.2.0/24", "2001:db8:2::/64"
+	ownRange, ownRangeV6       = "198.18.0.0/24", "2001:db8:3::/64"
 )
 
 func newPlace(t *testing.T) *place {
 	t.Helper()
-	p := &place{site: newSite(t)}
+	p := &place{site: newSite(t, openstacktest.WithUserChosenAddresses())}
 	p.second = p.addExternal(openstacktest.Network{Name: "second"}, secondRange,
-		"2001:db8:1::/64")
+		secondRangeV6)
 	p.shared = p.addExternal(openstacktest.Network{Name: "shared", Shared: true}, sharedRange,
 		sharedRangeV6)
 	p.service = p.addService("web", 80)
 	return p
 }
 
-// vipPort adds an unused port in a subnet of an external network.
+// vipPort adds an unused port in a subnet.
 func (p *place) vipPort(network, subnet string) string {
 	return p.AddPort(openstacktest.Port{
 		NetworkID: network, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet}},
@@ -130,7 +143,7 @@ func (p *place) othersNetwork() string {
 
 // addV6 adds an IPv6 subnet to the nodes' network.
 func (p *place) addV6() string {
-	return p.AddSubnet(openstacktest.Subnet{NetworkID: p.network, CIDR: "fd00::/64"})
+	return p.AddSubnet(openstacktest.Subnet{NetworkID: p.network, CIDR: tenantRangeV6})
 }
 
 func publishedRows() []publishedRow {
@@ -151,16 +164,45 @@ func publishedRows() []publishedRow {
 					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
 						"10.1.0.0/16", p.second.id))
 				}, []string{secondRange}},
+				"a port": {func(p *place) {
+					p.with("port-id", p.vipPort(p.network, p.subnet))
+				}, []string{publicRange}},
 			},
 		},
 		{
-			"the same, and the Service is internal", "the VIP", 0,
+			"the same, with `spec.loadBalancerIP`", "the floating IP with this address", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.request("203.0.113.77")
+				}, []string{"203.0.113.77/32"}},
+				"a network whose router leads to the second external network": {func(p *place) {
+					p.request("198.51.100.77")
+					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
+						"10.1.0.0/16", p.second.id))
+				}, []string{"198.51.100.77/32"}},
+			},
+		},
+		{
+			"IPv4 in such a network, and the Service is internal", "the VIP", 0,
 			map[string]publishedCase{
 				"the nodes' network": {func(p *place) { p.internal() }, []string{tenantRange}},
 				"a shared network of another project": {func(p *place) {
 					p.internal()
 					p.with("network-id", p.othersNetwork())
 				}, []string{"10.1.0.0/16"}},
+				"a port": {func(p *place) {
+					p.internal()
+					p.with("port-id", p.vipPort(p.network, p.subnet))
+				}, []string{tenantRange}},
+			},
+		},
+		{
+			"the same, with `spec.loadBalancerIP`", "the VIP, which gets this address", 0,
+			map[string]publishedCase{
+				"the nodes' network, internal": {func(p *place) {
+					p.internal()
+					p.request("10.0.7.77")
+				}, []string{"10.0.7.77/32"}},
 			},
 		},
 		{
@@ -184,6 +226,9 @@ func publishedRows() []publishedRow {
 				"its subnet, shared": {func(p *place) {
 					p.with("subnet-id", p.shared.v4)
 				}, []string{sharedRange}},
+				"its subnet, not shared": {func(p *place) {
+					p.with("subnet-id", p.addOwnExternal().v4)
+				}, []string{ownRange}},
 				"a port": {func(p *place) {
 					p.with("port-id", p.vipPort(p.external, p.floating))
 				}, []string{publicRange}},
@@ -199,7 +244,7 @@ func publishedRows() []publishedRow {
 			"the same, with `spec.loadBalancerIP`", "the VIP, which gets this address", 0,
 			map[string]publishedCase{
 				"its network": {func(p *place) {
-					p.service.Spec.LoadBalancerIP = "203.0.113.77"
+					p.request("203.0.113.77")
 					p.with("network-id", p.external)
 				}, []string{"203.0.113.77/32"}},
 			},
@@ -227,10 +272,32 @@ func publishedRows() []publishedRow {
 					p.families(v1.IPv6Protocol)
 					p.with("network-id", p.shared.id)
 				}, []string{sharedRangeV6}},
+				"a subnet of an external network, not shared": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.addOwnExternal().v6)
+				}, []string{ownRangeV6}},
+				"an external network, internal": {func(p *place) {
+					p.internal()
+					p.families(v1.IPv6Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRangeV6}},
+				"a port in an external network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.second.id, p.second.v6))
+				}, []string{secondRangeV6}},
 				"the nodes' network": {func(p *place) {
 					p.families(v1.IPv6Protocol)
 					p.with("subnet-id", p.addV6())
-				}, []string{"fd00::/64"}},
+				}, []string{tenantRangeV6}},
+				"the nodes' network, internal": {func(p *place) {
+					p.internal()
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.addV6())
+				}, []string{tenantRangeV6}},
+				"a port in the nodes' network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.network, p.addV6()))
+				}, []string{tenantRangeV6}},
 			},
 		},
 		{
@@ -239,7 +306,27 @@ func publishedRows() []publishedRow {
 				"the nodes' network": {func(p *place) {
 					p.addV6()
 					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
-				}, []string{publicRange, "fd00::/64"}},
+				}, []string{publicRange, tenantRangeV6}},
+			},
+		},
+		{
+			"the same, and `port-id` names a port there", "a floating IP; IPv6 is not served", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.addV6()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.network, p.subnet))
+				}, []string{publicRange}},
+			},
+		},
+		{
+			"both families in a private network, and the Service is internal", "both VIPs", 0,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.internal()
+					p.addV6()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+				}, []string{tenantRange, tenantRangeV6}},
 			},
 		},
 		{
@@ -253,6 +340,25 @@ func publishedRows() []publishedRow {
 					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
 					p.with("network-id", p.shared.id)
 				}, []string{sharedRange, sharedRangeV6}},
+				"its network, internal": {func(p *place) {
+					p.internal()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRange, sharedRangeV6}},
+			},
+		},
+		{
+			"the same, and `port-id` names a port there",
+			"the VIP; the second family is not served", 0,
+			map[string]publishedCase{
+				"IPv4 first": {func(p *place) {
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.shared.id, p.shared.v4))
+				}, []string{sharedRange}},
+				"IPv6 first": {func(p *place) {
+					p.families(v1.IPv6Protocol, v1.IPv4Protocol)
+					p.with("port-id", p.vipPort(p.shared.id, p.shared.v6))
+				}, []string{sharedRangeV6}},
 			},
 		},
 	}
