@@ -219,7 +219,7 @@ func TestService_NodesChangeDuringSlowCalls_LastCallHasThem(t *testing.T) {
 	mutating := fake.CallFilter{Object: service, Mutating: true}.Matches
 	before := len(cloud.Calls(mutating))
 	change("slow-2", func(node *corev1.Node) {
-		node.Labels = map[string]string{"example.com/pool": "b"}
+		metav1.SetMetaDataLabel(&node.ObjectMeta, "example.com/pool", "b")
 	})
 	waitCalls(t, cloud, "a label is passed on", before+1, mutating)
 	before = len(cloud.Calls(mutating))
