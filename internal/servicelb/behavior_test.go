@@ -1434,21 +1434,26 @@ func TestController_StopsWhileServicesWait_ReportsOnlyWhatItHasBegun(t *testing.
 }
 
 // Upstream's controller has data races, so the test runs without their detector. The races also
-// decide whether a report shows: one of ten runs has to be as expected.
+// decide whether a report shows: one of ten runs has to be as reported. Where there is no report,
+// nine of ten have to hold.
 func TestUpstreams_EachBehavior_HoldsOrFailsAsReported(t *testing.T) {
 	for _, b := range behaviors {
 		t.Run(b.does, func(t *testing.T) {
-			var err error
+			var failures []error
 			for range 10 {
-				inWorld(t, true, func(w *world) { err = b.test(w) })
-				if (err != nil) == (b.report != "") {
+				inWorld(t, true, func(w *world) {
+					if err := b.test(w); err != nil {
+						failures = append(failures, err)
+					}
+				})
+				if b.report != "" && len(failures) > 0 {
 					return
 				}
 			}
-			if err != nil {
-				t.Errorf("upstream's controller: %v", err)
-			} else {
+			if b.report != "" {
 				t.Errorf("upstream's controller does it, too; the report is %s", b.report)
+			} else if len(failures) > 1 {
+				t.Errorf("upstream's controller, in %d of 10 runs: %v", len(failures), failures[0])
 			}
 		})
 	}
