@@ -430,6 +430,7 @@ func TestService_NodeJoinsDuringADeletion_NoUpdateArrives(t *testing.T) {
 		return c.method == "EnsureLoadBalancerDeleted"
 	})
 	for _, call := range calls[begun+1:] {
-		t.Errorf("after the deletion began, there was %s with the nodes %s", call.method, call.nodes)
+		t.Errorf("after the deletion began, there was %s with the nodes %s", call.method,
+			call.nodes)
 	}
 }
