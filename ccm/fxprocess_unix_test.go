@@ -85,9 +85,7 @@ func TestModule_ProcessEndsDuringTheStart_ManagerEndsWithIt(t *testing.T) {
 		},
 		"panic": {
 			later: "panics",
-			// Fx takes the end of the goroutine for a failed start, and App.Run may exit with
-			// 1 before the runtime exits with 2.
-			want: func(s syscall.WaitStatus) bool { return s.ExitStatus() > 0 },
+			want:  func(s syscall.WaitStatus) bool { return s.ExitStatus() == 2 },
 		},
 		// Fx receives signals after the start.
 		"signal": {

@@ -224,7 +224,7 @@ func (c *comparison) load(stderr io.Writer) (cloudconf.Config, error) {
 	return loaded.Config, nil
 }
 
-// runAll previews all Services of the cluster with one login. It fails if one cannot be previewed.
+// runAll previews all Services of the cluster with one login.
 func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout io.Writer) error {
 	cluster, err := p.Connect()
 	if err != nil {
@@ -241,14 +241,7 @@ func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout i
 	if err != nil {
 		return err
 	}
-	if err := p.Print(stdout, plans, plans.WriteTable); err != nil {
-		return err
-	}
-	hasFailed := func(plan migrate.ServicePlan) bool { return plan.Outcome == migrate.Failed }
-	if slices.ContainsFunc(plans, hasFailed) {
-		return &cli.ExitError{Code: exitFailed}
-	}
-	return nil
+	return p.Print(stdout, plans, plans.WriteTable)
 }
 
 // read reads the Service and the nodes from the given files, and the rest from the cluster.

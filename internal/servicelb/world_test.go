@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +26,6 @@ import (
 	fakecloud "k8s.io/cloud-provider/fake"
 	servicehelper "k8s.io/cloud-provider/service/helpers"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
-	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/servicelb"
@@ -44,11 +42,8 @@ type call struct {
 	uid             types.UID
 	nodes           string
 	// endpoints are the addresses of the EndpointSlices.
-	endpoints string
-	class     string
-	// labels and address are those of the Service that was passed.
-	labels     map[string]string
-	address    string
+	endpoints  string
+	class      string
 	begin, end time.Duration
 	// finalized: the Service that was passed had the finalizer; wasFinalized: the API server's had.
 	finalized, wasFinalized bool
@@ -66,8 +61,8 @@ type cloud struct {
 	answers   map[string][]error
 	calls     []call
 	balancers map[types.UID]string
-	// ipMode is that of the answers; "" if they have none.
-	ipMode v1.LoadBalancerIPMode
+	// ipMode: the answers have one.
+	ipMode bool
 	// hidesAddresses: the answers have no address.
 	hidesAddresses bool
 }
@@ -75,8 +70,7 @@ type cloud struct {
 func newCloud(client *fake.Clientset) *cloud {
 	return &cloud{
 		epoch: time.Now(), client: client, took: map[string]time.Duration{},
-		answers: map[string][]error{}, balancers: map[types.UID]string{},
-		ipMode: v1.LoadBalancerIPModeVIP,
+		answers: map[string][]error{}, balancers: map[types.UID]string{}, ipMode: true,
 	}
 }
 
@@ -97,7 +91,6 @@ func (c *cloud) call(
 		method: method, service: s.Name, uid: s.UID, nodes: strings.Join(names, " "),
 		endpoints: addressesOf(endpoints),
 		begin:     time.Since(c.epoch), finalized: servicehelper.HasLBFinalizer(s),
-		labels: s.Labels, address: addressOf(s),
 	}
 	if now, err := c.client.CoreV1().Services(s.Namespace).Get(ctx, s.Name,
 		metav1.GetOptions{}); err == nil {
@@ -133,7 +126,8 @@ func (c *cloud) status(uid types.UID) *v1.LoadBalancerStatus {
 		return &v1.LoadBalancerStatus{}
 	}
 	ingress := v1.LoadBalancerIngress{IP: address}
-	if mode := c.ipMode; mode != "" {
+	if c.ipMode {
+		mode := v1.LoadBalancerIPModeVIP
 		ingress.IPMode = &mode
 	}
 	return &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{ingress}}
@@ -207,8 +201,6 @@ type world struct {
 
 	mu       sync.Mutex
 	recorded []*v1.Event
-	// failures are the lines of the log that are about errors.
-	failures []string
 	// troubles are the subjects that are reported.
 	troubles map[string]bool
 }
@@ -245,7 +237,7 @@ type manager struct {
 // start runs a controller for these classes; with upstream the classes do not matter.
 func (w *world) start(classes servicelb.Classes) *manager {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), w.logger()))
+	ctx, cancel := context.WithCancel(context.Background())
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	broadcaster := events.New(w.client.CoreV1())
 	var run func()
@@ -290,17 +282,6 @@ func (w *world) start(classes servicelb.Classes) *manager {
 		synctest.Wait()
 	})
 	return m
-}
-
-// logger returns a logger that keeps the errors.
-func (w *world) logger() klog.Logger {
-	return funcr.New(func(_, line string) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if strings.Contains(line, `"error"=`) {
-			w.failures = append(w.failures, line)
-		}
-	}, funcr.Options{})
 }
 
 var onlyDefault = servicelb.Classes{Default: true}
@@ -468,18 +449,6 @@ func (w *world) events(kind string) (reasons []string) {
 	return reasons
 }
 
-// failuresLogged returns how many lines of the log about an error have the text.
-func (w *world) failuresLogged(text string) (n int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, line := range w.failures {
-		if strings.Contains(line, text) {
-			n++
-		}
-	}
-	return n
-}
-
 func (w *world) hasTrouble(subject string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -512,9 +481,8 @@ func (w *world) hasFinalizer(name string) bool {
 	return s != nil && servicehelper.HasLBFinalizer(s)
 }
 
-func (w *world) address(name string) string { return addressOf(w.get(name)) }
-
-func addressOf(s *v1.Service) string {
+func (w *world) address(name string) string {
+	s := w.get(name)
 	if s == nil || len(s.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}

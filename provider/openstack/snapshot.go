@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -66,13 +67,12 @@ type SnapshotScope struct {
 
 // Snapshot reads the load balancers whose names contain the cluster's, with their listeners, pools,
 // members, health monitors and floating IPs, the security groups of the Services, and the
-// configured router. With several regions, it reads only the default region. The error is a
-// sentence about the first request that fails.
+// configured router. With several regions, it reads only the default region.
 func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot, error) {
-	r := &snapshotReader{clients: p.clients, found: Snapshot{}}
+	r := snapshotReader{clients: p.clients, found: Snapshot{}}
 	project, err := p.clients.Project(ctx)
 	if err != nil {
-		return nil, events.ExplainOnce(err)
+		return nil, err
 	}
 	r.query = url.Values{"project_id": {project}}
 	cluster := p.config.ClusterName
@@ -86,7 +86,7 @@ func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot
 		groups[identify(cluster, service).SecurityGroupName()] = true
 	}
 	vips, exceptVIPs := map[string]bool{"": false}, map[string]bool{}
-	r.lbaas(ctx, "load balancer", "loadbalancers", func(o map[string]any) bool {
+	err = r.lbaas(ctx, "load balancer", "loadbalancers", func(o map[string]any) bool {
 		id, name, vip := text(o, "id"), text(o, "name"), text(o, "vip_port_id")
 		if except[name] || slices.Contains(scope.ExceptLoadBalancers, id) {
 			exceptVIPs[vip] = vip != ""
@@ -106,29 +106,33 @@ func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot
 			})
 		}
 	}
-	r.lbaas(ctx, "listener", "listeners", within("load balancer", "loadbalancers"))
-	r.lbaas(ctx, "pool", "pools", within("load balancer", "loadbalancers"))
-	r.lbaas(ctx, "health monitor", "healthmonitors", within("pool", "pools"))
+	err = errors.Join(err,
+		r.lbaas(ctx, "listener", "listeners", within("load balancer", "loadbalancers")),
+		r.lbaas(ctx, "pool", "pools", within("load balancer", "loadbalancers")),
+		r.lbaas(ctx, "health monitor", "healthmonitors", within("pool", "pools")))
 	for _, key := range slices.Sorted(maps.Keys(r.found)) {
 		if id, isPool := strings.CutPrefix(key, "pool "); isPool {
-			r.list(ctx, "member", p.clients.LoadBalancer,
-				[]string{"lbaas", "pools", id, "members"}, "members", nil, all)
+			err = errors.Join(err, r.list(ctx, "member", p.clients.LoadBalancer,
+				[]string{"lbaas", "pools", id, "members"}, "members", nil, all))
 		}
 	}
-	r.list(ctx, "floating IP", p.clients.Network, []string{"floatingips"}, "floatingips", r.query,
-		func(o map[string]any) bool {
-			port, description := text(o, "port_id"), text(o, "description")
-			return vips[port] || !exceptVIPs[port] && !except[description] &&
-				strings.HasSuffix(description, " from cluster "+cluster)
-		})
-	r.list(ctx, "security group", p.clients.Network, []string{"security-groups"},
-		"security_groups", r.query, func(o map[string]any) bool { return groups[text(o, "name")] })
+	err = errors.Join(err,
+		r.list(ctx, "floating IP", p.clients.Network, []string{"floatingips"}, "floatingips",
+			r.query, func(o map[string]any) bool {
+				port, description := text(o, "port_id"), text(o, "description")
+				return vips[port] || !exceptVIPs[port] && !except[description] &&
+					strings.HasSuffix(description, " from cluster "+cluster)
+			}),
+		r.list(ctx, "security group", p.clients.Network, []string{"security-groups"},
+			"security_groups", r.query, func(o map[string]any) bool {
+				return groups[text(o, "name")]
+			}))
 	if router := p.config.Config.Route.RouterID; router != "" {
-		r.list(ctx, "router", p.clients.Network, []string{"routers"}, "routers",
-			url.Values{"id": {router}}, all)
+		err = errors.Join(err, r.list(ctx, "router", p.clients.Network, []string{"routers"},
+			"routers", url.Values{"id": {router}}, all))
 	}
-	if r.err != nil {
-		return nil, events.ExplainOnce(r.err)
+	if err != nil {
+		return nil, err
 	}
 	return r.found, nil
 }
@@ -143,41 +147,38 @@ func all(map[string]any) bool { return true }
 
 func text(o map[string]any, key string) string { s, _ := o[key].(string); return s }
 
-// snapshotReader collects the objects of lists, until a request fails.
+// snapshotReader collects the objects of lists.
 type snapshotReader struct {
 	clients *client.Clients
 	query   url.Values
 	found   Snapshot
-	err     error
 }
 
-func (r *snapshotReader) lbaas(
+func (r snapshotReader) lbaas(
 	ctx context.Context, kind, collection string, is func(map[string]any) bool,
-) {
+) error {
 	query := url.Values{"limit": {pages.OctaviaLimit}}
 	maps.Copy(query, r.query)
-	r.list(ctx, kind, r.clients.LoadBalancer, []string{"lbaas", collection}, collection, query, is)
+	return r.list(ctx, kind, r.clients.LoadBalancer, []string{"lbaas", collection}, collection,
+		query, is)
 }
 
-func (r *snapshotReader) list(
+func (r snapshotReader) list(
 	ctx context.Context, kind string,
 	service func(context.Context) (*gophercloud.ServiceClient, error),
 	path []string, collection string, query url.Values, is func(map[string]any) bool,
-) {
-	if r.err != nil {
-		return
-	}
+) error {
 	objects, err := pages.All(ctx, collection, query,
 		func(o *map[string]any) string { return text(*o, "id") }, pages.From(service, path...))
 	if err != nil {
-		r.err = fmt.Errorf("list %s: %w", strings.Join(path, "/"), err)
-		return
+		return events.ExplainOnce(fmt.Errorf("list %s: %w", strings.Join(path, "/"), err))
 	}
 	for _, o := range objects {
 		if is(o) {
 			r.found[kind+" "+text(o, "id")], _ = stable(o).(map[string]any)
 		}
 	}
+	return nil
 }
 
 // stable returns a value without volatile attributes. Its lists are sorted, because the order in

@@ -18,6 +18,12 @@ import (
 // maxStale limits the retries of one change after concurrent changes by other clients.
 const maxStale = 5
 
+// floatingIP is a floating IP as Neutron shows it.
+type floatingIP struct {
+	FloatingIP
+	Revision *int `json:"revision_number"`
+}
+
 // FloatingIPQuery selects floating IPs that match any of its fields. An empty field matches
 // nothing.
 type FloatingIPQuery struct {
@@ -69,7 +75,7 @@ func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 		"project_id": {project},
 		"fields": {
 			"id", "floating_ip_address", "floating_network_id", "description", "port_id",
-			"tags", "created_at", "revision_number",
+			"tags", "created_at",
 		},
 	})
 	for i := range all {
@@ -113,7 +119,7 @@ func (a *API) CreateFloatingIP(
 		return value, err
 	}
 	if !a.isUntagged() {
-		value.Tags, value.Revision = wanted.Tags, nil
+		value.Tags = wanted.Tags
 	}
 	return value, nil
 }
@@ -137,18 +143,23 @@ func (a *API) AttachFloatingIP(
 ) (FloatingIP, error) {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
-		is, err := a.floatingIP(ctx, doing, id)
+		var is floatingIP
+		err := a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
+			is, err = extract[floatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
+			return err
+		})
+		is.Tags = a.shownTags(is.Tags)
 		switch {
 		case err != nil:
 			return FloatingIP{}, err
 		case is.PortID == portID:
-			return is, nil
+			return is.FloatingIP, nil
 		case is.PortID != "":
 			// The Service must not learn the ID of that port.
 			return FloatingIP{}, &takenError{
 				fmt.Sprintf("%s: %s is in use by another port", doing, is.Address),
 			}
-		case free != nil && !free(is):
+		case free != nil && !free(is.FloatingIP):
 			return FloatingIP{}, &takenError{
 				fmt.Sprintf("%s: %s has another owner now", doing, is.Address),
 			}
@@ -157,8 +168,8 @@ func (a *API) AttachFloatingIP(
 			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision})
 		switch {
 		case err == nil:
-			is.PortID, is.Revision = portID, nil
-			return is, nil
+			is.PortID = portID
+			return is.FloatingIP, nil
 		case !isStale(err):
 			return FloatingIP{}, err
 		}
@@ -166,32 +177,19 @@ func (a *API) AttachFloatingIP(
 	return FloatingIP{}, changedByOthers(doing)
 }
 
-// DetachFloatingIP detaches a floating IP, and clears its description if release. revision and
-// owned are those of [API.DeleteFloatingIP]. It succeeds if the floating IP does not exist.
-func (a *API) DetachFloatingIP(
-	ctx context.Context, id string, release bool, revision *int, owned func(FloatingIP) bool,
-) error {
+// DetachFloatingIP detaches a floating IP, and clears its description if release. It succeeds if
+// the floating IP does not exist.
+func (a *API) DetachFloatingIP(ctx context.Context, id string, release bool) error {
 	none := ""
 	change := floatingips.UpdateOpts{PortID: &none}
 	if release {
 		change.Description = &none
 	}
-	err := a.updateOwned(ctx, "detach floating IP "+id, id, revision, owned, change)
+	err := a.updateFloatingIP(ctx, "detach floating IP "+id, id, change)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
-}
-
-// updateOwned changes a floating IP. revision and owned are those of [API.DeleteFloatingIP].
-func (a *API) updateOwned(
-	ctx context.Context, doing, id string, revision *int, owned func(FloatingIP) bool,
-	change floatingips.UpdateOpts,
-) error {
-	return a.changeOwned(ctx, doing, id, revision, owned, func(revision *int) error {
-		change.RevisionNumber = revision
-		return a.updateFloatingIP(ctx, doing, id, change)
-	})
 }
 
 // updateFloatingIP changes a floating IP. It points to no port if the port is "": gophercloud sends
@@ -204,105 +202,37 @@ func (a *API) updateFloatingIP(
 	})
 }
 
-// floatingIP reads a floating IP.
-func (a *API) floatingIP(ctx context.Context, doing, id string) (is FloatingIP, err error) {
-	err = a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
-		is, err = extract[FloatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
-		return err
-	})
-	is.Tags = a.shownTags(is.Tags)
-	return is, err
-}
-
-// DeleteFloatingIP releases the address, which the project may never get again. So it deletes only
-// the revision of which the caller knows that it is the Service's. If that is nil, or no longer the
-// newest, it reads the floating IP first: if owned denies it, the error is [ErrTaken]. It succeeds
-// if the floating IP does not exist.
+// DeleteFloatingIP releases the address, which the project may never get again. So it reads the
+// floating IP first: if owned, which may be nil, denies it, the error is [ErrTaken]. It succeeds if
+// the floating IP does not exist.
 func (a *API) DeleteFloatingIP(
-	ctx context.Context, id string, revision *int, owned func(FloatingIP) bool,
+	ctx context.Context, id string, owned func(FloatingIP) bool,
 ) error {
 	doing := "delete floating IP " + id
-	err := a.changeOwned(ctx, doing, id, revision, owned, func(revision *int) error {
-		return a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
-			return deleteFloatingIP(ctx, client, id, revision)
-		})
-	})
-	if errors.Is(err, ErrNotFound) {
-		return nil
-	}
-	return err
-}
-
-// changeOwned calls change with the revision. If that is nil, or no longer the newest, it reads the
-// floating IP first: if owned, which may be nil, denies it, the error is [ErrTaken].
-func (a *API) changeOwned(
-	ctx context.Context, doing, id string, revision *int, owned func(FloatingIP) bool,
-	change func(revision *int) error,
-) error {
-	for range maxStale {
-		if revision == nil && owned != nil {
-			is, err := a.readOwned(ctx, doing, id, owned)
+	return a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
+		if owned != nil {
+			is, err := extract[FloatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
 			if err != nil {
 				return err
 			}
-			revision = is.Revision
+			if is.Tags = a.shownTags(is.Tags); !owned(is) {
+				return &takenError{is.Address + " was moved, or its tags or its description " +
+					"have changed"}
+			}
 		}
-		if err := change(revision); !isStale(err) {
-			return err
-		}
-		revision = nil
-	}
-	return changedByOthers(doing)
+		return floatingips.Delete(ctx, client, id).ExtractErr()
+	})
 }
 
-// readOwned reads a floating IP. If owned denies it, the error is [ErrTaken].
-func (a *API) readOwned(
-	ctx context.Context, doing, id string, owned func(FloatingIP) bool,
-) (FloatingIP, error) {
-	is, err := a.floatingIP(ctx, doing, id)
-	if err == nil && !owned(is) {
-		err = &takenError{is.Address + " was moved, or its tags or its description have changed"}
-	}
-	return is, err
-}
-
-// deleteFloatingIP deletes a revision of a floating IP, or with nil any.
-func deleteFloatingIP(
-	ctx context.Context, client *gophercloud.ServiceClient, id string, revision *int,
-) error {
-	var options gophercloud.RequestOpts
-	if revision != nil {
-		options.MoreHeaders = map[string]string{
-			"If-Match": fmt.Sprintf("revision_number=%d", *revision),
-		}
-	}
-	_, _, err := gophercloud.ParseResponse(
-		client.Delete(ctx, client.ServiceURL("floatingips", id), &options))
-	return err
-}
-
-// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags. Neutron
-// compares no revision here, so a caller whose tags are not new calls [API.CheckFloatingIP] just
-// before.
+// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags.
 func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "floatingips", id, tags)
 }
 
-// CheckFloatingIP reads a floating IP. If owned denies it, the error is [ErrTaken].
-func (a *API) CheckFloatingIP(
-	ctx context.Context, id string, owned func(FloatingIP) bool,
-) error {
-	_, err := a.readOwned(ctx, "read floating IP "+id, id, owned)
-	return err
-}
-
 // ClearFloatingIPDescription removes the description, which names the Service of a floating IP.
-// revision and owned are those of [API.DeleteFloatingIP].
-func (a *API) ClearFloatingIPDescription(
-	ctx context.Context, id string, revision *int, owned func(FloatingIP) bool,
-) error {
+func (a *API) ClearFloatingIPDescription(ctx context.Context, id string) error {
 	none := ""
-	return a.updateOwned(ctx, "clear the description of floating IP "+id, id, revision, owned,
+	return a.updateFloatingIP(ctx, "clear the description of floating IP "+id, id,
 		floatingips.UpdateOpts{Description: &none})
 }
 

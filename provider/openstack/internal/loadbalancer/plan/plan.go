@@ -145,8 +145,7 @@ func (c *changer) repair() {
 	lb := c.is.LoadBalancer
 	if c.role != Owner {
 		c.block(events.InError,
-			"Octavia: shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID,
-			lb.Name)
+			"shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID, lb.Name)
 		return
 	}
 	if (c.want.Recreate || c.failedAtOnce()) && c.recreate([]string{"it is in ERROR"}) {
@@ -158,12 +157,12 @@ func (c *changer) repair() {
 	if lb.Provider == octavia.ProviderOVN {
 		// ovn_octavia_provider does not support a failover.
 		c.block(events.InError,
-			"Octavia: the load balancer is in ERROR, and its provider %s supports no failover; %s",
+			"load balancer %s is in ERROR, and its provider %s supports no failover; %s", lb.ID,
 			lb.Provider, howToRecreate)
 		return
 	}
 	c.notice(false, events.InError,
-		"Octavia: the load balancer is in ERROR; triggering a failover, which needs administrator rights by default; %s", howToRecreate)
+		"load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate)
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 
