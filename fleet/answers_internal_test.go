@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestMeter_ErrorAnswer_IsShortAndPrintable(t *testing.T) {
@@ -36,6 +38,30 @@ func TestMeter_ErrorAnswer_IsShortAndPrintable(t *testing.T) {
 				t.Errorf("the body is %.700s", got)
 			}
 		})
+	}
+}
+
+func TestMeter_ErrorAnswerHasNoEnd_ItsBeginningIsRead(t *testing.T) {
+	m := newMetered(t, Limits{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		part := make([]byte, 4<<10)
+		for { // until the client closes the connection
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	request, _ := http.NewRequestWithContext(waittest.Context(t), http.MethodGet,
+		m.url+"/api/v1/nodes", nil)
+	response, err := m.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if got, err := io.ReadAll(response.Body); err != nil || len(got) > 0 ||
+		response.StatusCode != http.StatusForbidden {
+		t.Errorf("status %d, %d bytes, error %v", response.StatusCode, len(got), err)
 	}
 }
 

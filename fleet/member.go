@@ -457,6 +457,8 @@ func (f *Fleet) build(
 		log := f.log.WithValues("cluster", cluster.Name)
 		params.Logger = &log
 	}
+	log := withShortErrors(*params.Logger)
+	params.Logger = &log
 	params.Owner = cmp.Or(params.Owner, cluster.owner)
 	if cluster.isDeleting() {
 		_, err := proveDeleted(ctx, &cluster)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fxccm/fxccm/fleet"
@@ -160,4 +161,40 @@ func TestSecrets_SecretsChange_ClustersFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait("b failed")
+}
+
+func TestSecretsAndClusters_KubeconfigNamesAFile_IsReadOnlyIfTheSourceIsTrusted(t *testing.T) {
+	t.Parallel()
+	w := newDeletedWorld(t)
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("of-the-file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := []byte(strings.Replace(kubeconfig(""), `"token": ""`, `"tokenFile": "`+token+`"`, 1))
+	if _, err := w.client.CoreV1().Secrets(w.namespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "a", Labels: map[string]string{"fxccm.dev/fleet-cluster": "true"},
+		},
+		Data: map[string][]byte{"kubeconfig": config},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "spec": map[string]any{},
+	}}
+	object.SetName("a")
+	object.SetLabels(map[string]string{"fleet": "files"})
+	if _, err := w.clustersAPI().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.addSecret("a", "-kubeconfig", "value", config)
+
+	secrets := fleet.Secrets(fleet.SecretsConfig{
+		Management: cluster.RESTConfig(), Namespace: w.namespace,
+	})
+	clusters := w.source("files", false)
+	follow(t, secrets)("a failed")
+	follow(t, clusters)(w.namespace + ".a failed")
+	follow(t, fleet.Trusted(secrets))("a of-the-file")
+	follow(t, fleet.Trusted(clusters))(w.namespace + ".a of-the-file")
 }

@@ -86,6 +86,9 @@ func TestLock_LeaseLooksReleased_IsFreeOnlyWithTheHoldersToken(t *testing.T) {
 	mine, forged, other := digestOf("mine"), digestOf("forged"), digestOf("other")
 	ghost := leaseState{*by("ghost", 15, begin), "", forged, ""}
 	second := leaseState{*by("second", 15, begin), "", other, ""}
+	// The standby cannot tell a repair from an edit that shortens the duration, so it waits for
+	// twice its own lease duration after the edit.
+	day := leaseState{*by("leader", 86400, begin.Add(time.Second)), "", mine, ""}
 	for name, test := range map[string]struct {
 		states []leaseState // a second apart
 		wait   time.Duration
@@ -103,6 +106,7 @@ func TestLock_LeaseLooksReleased_IsFreeOnlyWithTheHoldersToken(t *testing.T) {
 		"a ghost holds and releases it": {[]leaseState{leader(mine, 0), ghost, free("forged")}, 15 * time.Second},
 		"a ghost and then the leader":   {[]leaseState{leader(mine, 0), ghost, leader(mine, 2), free("mine")}, 16 * time.Second},
 		"digest replaced twice":         {[]leaseState{leader(mine, 0), leader(forged, 0), leader(other, 0), free("forged"), free("other")}, 16 * time.Second},
+		"a momentary day":               {[]leaseState{leader(mine, 0), day, leader(mine, 2), free("")}, 31 * time.Second},
 		"two ghosts hold and release":   {[]leaseState{leader(mine, 0), ghost, second, free("forged"), free("other")}, 16 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {

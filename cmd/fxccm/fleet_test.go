@@ -21,6 +21,7 @@ import (
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/test/kubelet"
 )
 
@@ -247,6 +248,21 @@ func TestFleet_BadInput_IsAnError(t *testing.T) {
 		if got.code != code || !strings.Contains(got.stderr, want) {
 			t.Errorf("%q: exit code %d, %q", args, got.code, got.stderr)
 		}
+	}
+}
+
+// The file would be one of the replica.
+func TestFleet_CloudConfNamesAFile_ClusterIsRefused(t *testing.T) {
+	file := writeFile(t, "ca.pem", "")
+	open := openStackOf(openstack.SharedConfig{}, false)
+	const global = "[Global]\nauth-url = https://keystone.example:5000\nusername = u\n" +
+		"password = p\ndomain-name = d\ntenant-name = t\n"
+	if _, err := open(&fleet.Cluster{CloudConfig: []byte(global)}); err != nil {
+		t.Errorf("without a file: %v", err)
+	}
+	_, err := open(&fleet.Cluster{CloudConfig: []byte(global + "ca-file = " + file + "\n")})
+	if err == nil || !strings.Contains(err.Error(), "ca-file") {
+		t.Errorf("with a file: %v, want an error that names ca-file", err)
 	}
 }
 

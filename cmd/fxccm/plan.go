@@ -224,7 +224,7 @@ func (c *comparison) load(stderr io.Writer) (cloudconf.Config, error) {
 	return loaded.Config, nil
 }
 
-// runAll previews all Services of the cluster with one login.
+// runAll previews all Services of the cluster with one login. It fails if one cannot be previewed.
 func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout io.Writer) error {
 	cluster, err := p.Connect()
 	if err != nil {
@@ -241,7 +241,14 @@ func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout i
 	if err != nil {
 		return err
 	}
-	return p.Print(stdout, plans, plans.WriteTable)
+	if err := p.Print(stdout, plans, plans.WriteTable); err != nil {
+		return err
+	}
+	hasFailed := func(plan migrate.ServicePlan) bool { return plan.Outcome == migrate.Failed }
+	if slices.ContainsFunc(plans, hasFailed) {
+		return &cli.ExitError{Code: exitFailed}
+	}
+	return nil
 }
 
 // read reads the Service and the nodes from the given files, and the rest from the cluster.

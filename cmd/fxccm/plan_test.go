@@ -13,10 +13,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -100,19 +102,6 @@ func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 		t.Errorf("it created %v", lbs)
 	}
 
-	off := strings.ReplaceAll(fmt.Sprintf(nodeList, server), "spec: {",
-		"spec: {taints: [{key: node.cloudprovider.kubernetes.io/shutdown, effect: NoSchedule}], ")
-	if _, stdout, stderr := planned(t, cloud, aService, off); !strings.Contains(stdout,
-		", weight 0") {
-		t.Errorf("a node that is shut down gets connections:\n%s%s", stdout, stderr)
-	}
-	notReady := strings.ReplaceAll(fmt.Sprintf(nodeList, server), "status: {",
-		`status: {conditions: [{type: Ready, status: "False"}], `)
-	if _, stdout, stderr := planned(t, cloud, aService, notReady); !strings.Contains(stdout,
-		"Notice: LoadBalancerNodesNotReady: node a is not ready") {
-		t.Errorf("a node that is not ready causes no notice:\n%s%s", stdout, stderr)
-	}
-
 	clusterIP := strings.ReplaceAll(aService, "LoadBalancer", "ClusterIP")
 	if code, stdout, stderr := planned(t, cloud, clusterIP,
 		fmt.Sprintf(nodeList, server)); code != exitClean ||
@@ -125,6 +114,76 @@ func TestPlan_Files_PrintsStepsAndSendsNone(t *testing.T) {
 		fmt.Sprintf(nodeList, server)); code != exitClean ||
 		!strings.Contains(stdout, "the Service is refused") || !strings.Contains(stdout, "gold") {
 		t.Errorf("a Service that is refused: exit code %d, %q, %q", code, stdout, stderr)
+	}
+}
+
+// The rows are those of the table in docs/explanation/openstack-load-balancers.md.
+func TestPlan_EachStateOfANode_PrintsTheWeightOfThePage(t *testing.T) {
+	content, err := os.ReadFile("../../provider/openstack/internal/loadbalancer/desired/" +
+		"testdata/weights.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []struct {
+		State       string
+		Node        *v1.Node
+		Weight, OVN *int
+	}
+	if err := yaml.Unmarshal(content, &rows); err != nil || len(rows) == 0 {
+		t.Fatalf("%d rows: %v", len(rows), err)
+	}
+	cloud := openstacktest.NewCloud()
+	defer cloud.Close()
+	network := cloud.AddNetwork(openstacktest.Network{Name: "nodes"})
+	subnet := cloud.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/24"})
+	document := func(node v1.Node, name, address string) string {
+		server := cloud.AddServer(openstacktest.Server{Name: name})
+		cloud.AddPort(openstacktest.Port{
+			NetworkID: network, DeviceID: server,
+			FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: address}},
+		})
+		node.APIVersion, node.Kind, node.Name = "v1", "Node", name
+		node.Spec.ProviderID = "openstack:///" + server
+		node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: address}}
+		text, err := yaml.Marshal(node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "---\n" + string(text)
+	}
+	other := document(v1.Node{}, "other", "10.0.0.9")
+	const common = "[Instances]\nremoval-taints = example.com/leaving\n" +
+		"[LoadBalancer]\ninternal-lb = true\n"
+	amphora := writeFile(t, "amphora.conf", cloud.CloudConf("password")+common)
+	ovn := writeFile(t, "ovn.conf", cloud.CloudConf("password")+common+
+		"lb-provider = ovn\nlb-method = SOURCE_IP_PORT\n")
+	for i, row := range rows {
+		t.Run(row.State, func(t *testing.T) {
+			nodes, address := other, fmt.Sprintf("10.0.0.%d", 10+i)
+			if row.Node != nil {
+				nodes += document(*row.Node, fmt.Sprint("node-", i), address)
+			}
+			for config, weight := range map[string]*int{amphora: row.Weight, ovn: row.OVN} {
+				code, stdout, stderr := planned(t, cloud, aService, nodes,
+					"--cloud-config="+config)
+				_, member, isMember := strings.Cut(stdout, address+" port 30080")
+				member, _, _ = strings.Cut(member, "\n")
+				switch _, printed, hasWeight := strings.Cut(member, ", weight "); {
+				case code != exitClean || !strings.Contains(stdout, "10.0.0.9 port 30080"):
+					t.Errorf("exit code %d, it prints\n%s%s", code, stdout, stderr)
+				case isMember != (weight != nil):
+					t.Errorf("the node is a member: %t\n%s", isMember, stdout)
+				case isMember && hasWeight != (*weight == 0), hasWeight && printed != "0":
+					t.Errorf("the member is %q, want weight %d", member, *weight)
+				}
+				const warning = "Notice: LoadBalancerNodesNotReady: node node-"
+				isWarned := weight != nil && *weight == 1 && members.IsNotReady(row.Node)
+				if strings.Contains(stdout, warning) != isWarned {
+					t.Errorf("want the warning about a node that is not ready: %t\n%s", isWarned,
+						stdout)
+				}
+			}
+		})
 	}
 }
 
@@ -230,12 +289,14 @@ func planAll(t *testing.T, cloud *openstacktest.Cloud, kubeconfig string, more .
 	return stdout.String()
 }
 
-// The error of a command has the service, the status and the cause, and what to do. It has no URL.
-func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
-	for name, test := range map[string]struct {
-		fault openstacktest.Fault
-		want  string
-	}{
+// cloudFailure is a failure of OpenStack, and the end of the sentence that a command prints.
+type cloudFailure struct {
+	fault openstacktest.Fault
+	want  string
+}
+
+func cloudFailures() map[string]cloudFailure {
+	return map[string]cloudFailure{
 		"a wrong password": {
 			openstacktest.Fault{Service: openstacktest.ServiceIdentity, Status: 401},
 			"; correct auth-url and the credentials in cloud.conf\n",
@@ -256,7 +317,12 @@ func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
 			openstacktest.Fault{Service: openstacktest.ServiceLoadBalancer, Drop: true},
 			"Octavia: EOF; run the command again later\n",
 		},
-	} {
+	}
+}
+
+// The error of a command has the service, the status and the cause, and what to do. It has no URL.
+func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
+	for name, test := range cloudFailures() {
 		t.Run(name, func(t *testing.T) {
 			cloud := openstacktest.NewCloud()
 			defer cloud.Close()
@@ -268,6 +334,34 @@ func TestPlan_CloudFails_PrintsOneSentence(t *testing.T) {
 				t.Errorf("exit code %d, %q, want one sentence with %q", code, stderr, test.want)
 			}
 		})
+	}
+}
+
+func TestPlanAllAndDescribe_CloudFails_PrintOneSentence(t *testing.T) {
+	w := newWorld(t)
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
+	kubeconfig := "--kubeconfig=" + w.admin(t)
+	for name, test := range cloudFailures() {
+		cloud := openstacktest.NewCloud()
+		t.Cleanup(cloud.Close)
+		cloud.Inject(test.fault)
+		conf := "--cloud-config=" + writeFile(t, "cloud.conf",
+			cloud.CloudConf("password")+"[Client]\nmax-retries = 0\n")
+		code, stdout, stderr := runSubcommand("plan", "--all", kubeconfig, conf)
+		_, details, _ := strings.Cut(stdout, "\ndefault/web: failed\n  - ")
+		if code != exitFailed || stderr != "" || strings.Count(details, test.want) != 1 ||
+			strings.Contains(stdout, cloud.AuthURL()) {
+			t.Errorf("%s: plan --all has exit code %d and prints\n%s%s\nwant one sentence with %q",
+				name, code, stdout, stderr, test.want)
+		}
+		code, stdout, stderr = runSubcommand("describe", "service/web", "-n=default", kubeconfig,
+			conf, "--insecure-skip-tls-verify", "--server=https://127.0.0.1:1")
+		if code != exitFailed || !strings.HasPrefix(stderr, "fxccm describe: ") ||
+			strings.Count(stderr, test.want) != 1 || strings.Count(stderr, "\n") != 1 ||
+			strings.Contains(stdout+stderr, cloud.AuthURL()) {
+			t.Errorf("%s: describe has exit code %d and prints\n%s%s\nwant one sentence with %q",
+				name, code, stdout, stderr, test.want)
+		}
 	}
 }
 

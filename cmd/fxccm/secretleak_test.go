@@ -201,31 +201,48 @@ func TestFleet_SecretsInEveryField_DoNotComeOut(t *testing.T) {
 	}
 }
 
-// The program alone may read its secrets from clouds.yaml and secure.yaml.
+// The program alone may read its secrets from clouds.yaml and secure.yaml. The tests of cloudconf
+// have files that cannot be read.
 func TestProgram_SecretsInCloudsYAML_DoNotComeOut(t *testing.T) {
-	w, all := newWorld(t), &secrets{}
-	sim := openstacktest.NewCloud()
-	t.Cleanup(sim.Close)
-	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
-	clouds := writeFile(t, "clouds.yaml", "clouds: {a: {auth: {auth_url: '"+sim.AuthURL()+
-		"', username: u, user_domain_name: d, project_name: p, project_domain_name: d}}}\n")
-	if err := os.WriteFile(filepath.Join(filepath.Dir(clouds), "secure.yaml"), []byte(
-		"clouds: {a: {auth: {password: "+all.next("secure.yaml: password")+"}}}\n"),
-		0o600); err != nil {
-		t.Fatal(err)
+	const user = "username: u, user_domain_name: d, "
+	const project = "project_name: p, project_domain_name: d"
+	for name, auth := range map[string]struct{ clouds, secure string }{
+		"password": {user + project, "password: %s"},
+		"token":    {project, "token: %s"},
+		"application credential": {
+			"application_credential_id: a", "application_credential_secret: %s",
+		},
+		"password in the URL": {user + project + ", password: p", "auth_url: 'http://u:%s@HOST'"},
+		"unknown key":         {user + project + ", password: p", "%s: x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, all := newWorld(t), &secrets{}
+			sim := openstacktest.NewCloud()
+			t.Cleanup(sim.Close)
+			ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
+			secure := strings.ReplaceAll(fmt.Sprintf(auth.secure, all.next("secure.yaml: "+name)),
+				"HOST", strings.TrimPrefix(sim.AuthURL(), "http://"))
+			clouds := writeFile(t, "clouds.yaml", "clouds: {a: {auth: {auth_url: '"+sim.AuthURL()+
+				"', "+auth.clouds+"}}}\n")
+			if err := os.WriteFile(filepath.Join(filepath.Dir(clouds), "secure.yaml"),
+				[]byte("clouds: {a: {auth: {"+secure+"}}}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			config := w.cp.RESTConfig()
+			// The certificate has precedence.
+			config.BearerToken = all.next("token of the kubeconfig")
+			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+			if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
+				t.Fatal(err)
+			}
+			p := w.launch(t, "--kubeconfig="+kubeconfig, "--cloud-provider=openstack", "--v=10",
+				"--cloud-config-strict=false", "--cloud-config="+writeFile(t, "cloud.conf",
+					"[Global]\nuse-clouds = true\ncloud = a\nclouds-file = "+clouds+"\n"))
+			p.eventually("the login has failed", func() (string, bool) {
+				_, body, err := p.get("/statusz", w.cp.RESTConfig())
+				return fmt.Sprint(body, err), strings.Contains(body, "Keystone: 4")
+			})
+			all.wantNoneIn(t, w, p)
+		})
 	}
-	config := w.cp.RESTConfig()
-	config.BearerToken = all.next("token of the kubeconfig") // the certificate has precedence
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := controlplane.WriteKubeconfig(kubeconfig, config); err != nil {
-		t.Fatal(err)
-	}
-	p := w.launch(t, "--kubeconfig="+kubeconfig, "--cloud-provider=openstack", "--v=10",
-		"--cloud-config="+writeFile(t, "cloud.conf",
-			"[Global]\nuse-clouds = true\ncloud = a\nclouds-file = "+clouds+"\n"))
-	p.eventually("the login has failed", func() (string, bool) {
-		_, body, err := p.get("/statusz", w.cp.RESTConfig())
-		return fmt.Sprint(body, err), strings.Contains(body, "401")
-	})
-	all.wantNoneIn(t, w, p)
 }

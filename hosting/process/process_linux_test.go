@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,6 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -102,6 +105,46 @@ func TestProvider_ThreeTerms_EachHasItsOwnChildAndWorks(t *testing.T) {
 		wantDead(t, pid)
 	}
 	app.VerifyNoLeaks()
+}
+
+// The service controller sees through the process that the cloud has only not finished.
+func TestProvider_CloudHasNotFinished_NodesFollowWithoutAWarning(t *testing.T) {
+	cloud, app := startCCM(t)
+	app.WaitReady()
+	ccmtest.CreateNode(t, app.Client, ccmtest.ReadyNode("moving-1"))
+	cloud.On("EnsureLoadBalancer").Times(2).Fail(
+		api.NewRetryError("still building", 100*time.Millisecond))
+	service := ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("moving"))
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(app.Client, service.Namespace, service.Name))
+	ccmtest.CreateNode(t, app.Client, ccmtest.ReadyNode("moving-2"))
+	ccmtest.Eventually(t, "the load balancer has both nodes",
+		func(context.Context) (members []string, err error) {
+			balancer, _ := cloud.LoadBalancer("default/moving")
+			if !slices.Equal(balancer.Members, []string{"moving-1", "moving-2"}) {
+				err = fmt.Errorf("it has %q", balancer.Members)
+			}
+			return balancer.Members, err
+		})
+	// The events are sent one after the other.
+	ccmtest.Eventually(t, "an event says that it is ensured, and none that it failed",
+		func(ctx context.Context) (_ any, err error) {
+			list, err := app.Client.CoreV1().Events(service.Namespace).List(ctx,
+				metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(service.UID)})
+			if err != nil {
+				return nil, err
+			}
+			err = errors.New("it is missing")
+			for _, event := range list.Items {
+				switch event.Reason {
+				case "SyncLoadBalancerFailed":
+					t.Fatalf("a wait is a failure: %s", event.Message)
+				case "EnsuredLoadBalancer":
+					err = nil
+				}
+			}
+			return nil, err
+		})
 }
 
 func TestProvider_LeadershipLostDuringACallThatHangs_ChildIsKilledAndTheTermDrains(t *testing.T) {

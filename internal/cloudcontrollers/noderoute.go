@@ -3,7 +3,6 @@ package cloudcontrollers
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -40,14 +39,12 @@ func NodeRoute(
 		Routes: routes, client: client, lister: nodes.Lister(), selector: selector,
 		pauses: newPauses(period), recorder: t.Recorder("route_controller"),
 	}
-	silent := &silencer{}
-	controller, err := routecontroller.New(passes, client,
-		silencedNodes{shownNodes{nodes, passes.show}, silent}, t.ClusterName(), cidrs)
+	controller, err := routecontroller.New(passes, withoutEvents{client},
+		shownNodes{nodes, passes.show}, t.ClusterName(), cidrs)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
-		silent.silence = sync.OnceFunc(func() { silence(controller) })
 		controller.Run(ctx, period, t.Metrics())
 		return nil
 	}, nil

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -246,19 +245,4 @@ func creationKey(node types.NodeName, cidr string, addresses []v1.NodeAddress) s
 
 func deletionKey(route *cloudprovider.Route) string {
 	return fmt.Sprint("delete ", route.Name, " ", route.TargetNode, " ", route.DestinationCIDR)
-}
-
-// noEvents is the recorder that upstream gets when its events are written here.
-type noEvents struct{}
-
-// Event implements record.EventRecorder.
-func (noEvents) Event(runtime.Object, string, string, string) {}
-
-// Eventf implements record.EventRecorder.
-func (noEvents) Eventf(runtime.Object, string, string, string, ...any) {}
-
-// AnnotatedEventf implements record.EventRecorder.
-func (noEvents) AnnotatedEventf(
-	runtime.Object, map[string]string, string, string, string, ...any,
-) {
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
+	"github.com/fxccm/fxccm/internal/nodes"
+	"github.com/fxccm/fxccm/internal/servicelb"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -153,7 +156,7 @@ func (t *term) warnings(test *testing.T) (texts []string) {
 	}
 	for _, e := range list.Items {
 		if e.Type == v1.EventTypeWarning {
-			texts = append(texts, e.Reason+" "+e.Message)
+			texts = append(texts, e.Source.Component+" "+e.Reason+" "+e.Message)
 		}
 	}
 	return texts
@@ -244,8 +247,9 @@ func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) 
 			t.Errorf("%d errors are logged in ten minutes", len(lines))
 		}
 		warnings := tm.warnings(t)
-		if len(warnings) != 1 || warnings[0] != "FailedToCreateRoute quota exceeded" {
-			t.Errorf("the warnings are %q, want one with the cause alone", warnings)
+		const want = "route_controller FailedToCreateRoute quota exceeded"
+		if len(warnings) != 1 || warnings[0] != want {
+			t.Errorf("the warnings are %q, want one with the cause alone, %q", warnings, want)
 		}
 		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
 			t.Errorf("the condition is %q", got)
@@ -384,4 +388,53 @@ func TestNodeRoute_PodCIDRInAnotherSpelling_IsTheSameRoute(t *testing.T) {
 			t.Errorf("the routes %v are left", left)
 		}
 	})
+}
+
+// Upstream's broadcaster has four goroutines, and ours has none at rest. A fleet has as many for
+// each cluster.
+func TestGoroutines_OfBroadcasters_OnlyWithRoutes(t *testing.T) {
+	for name, test := range map[string]struct {
+		build func(*term) (cloudcontrollers.Run, error)
+		want  int
+	}{
+		"routes": {routed, 4},
+		"services": {func(tm *term) (cloudcontrollers.Run, error) {
+			return cloudcontrollers.ServiceLB(tm, labels.Everything(), 1,
+				servicelb.Classes{Default: true})
+		}, 0},
+		"nodes": {func(tm *term) (cloudcontrollers.Run, error) {
+			tm.record = nodes.NewRecord(func(string, error) {})
+			return cloudcontrollers.CloudNode(tm, labels.Everything(), period, 1, nodes.Refresh{})
+		}, 0},
+		"lifecycle": {func(tm *term) (cloudcontrollers.Run, error) {
+			tm.record = nodes.NewRecord(func(string, error) {})
+			return cloudcontrollers.CloudNodeLifecycle(tm, labels.Everything(), period, 1)
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				before := len(broadcasters())
+				quietTerm(t, test.build)
+				pass(1)
+				found := broadcasters()
+				if n := len(found) - before; n != test.want {
+					t.Errorf("there are %d more, want %d:\n%s", n, test.want,
+						strings.Join(found, "\n\n"))
+				}
+			})
+		})
+	}
+}
+
+// broadcasters returns the stacks of the goroutines of client-go's broadcasters.
+func broadcasters() (found []string) {
+	all := make([]byte, 1<<20)
+	all = all[:runtime.Stack(all, true)]
+	for stack := range strings.SplitSeq(string(all), "\n\n") {
+		if strings.Contains(stack, "client-go/tools/record") ||
+			strings.Contains(stack, "watch.(*Broadcaster)") {
+			found = append(found, stack)
+		}
+	}
+	return found
 }

@@ -354,9 +354,32 @@ var behaviors = []behavior{
 			defer w.start()()
 			w.wait(time.Second)
 			w.delete("node-1")
-			w.addNode("node-1", func(n *v1.Node) { n.UID = "another" })
+			w.addNode("node-1", notReady, func(n *v1.Node) { n.UID = "another" })
 			w.wait(5 * time.Second)
 			return want("kept", w.get("node-1") != nil, true)
+		},
+	},
+	{
+		"A node that registers again between the lookup and the deletion stays", "kubernetes/kubernetes#81636",
+		func(w *world) error {
+			// A call of the client in a reactor would wait for its lock.
+			w.client.PrependReactor("delete", "nodes",
+				func(clienttesting.Action) (bool, runtime.Object, error) {
+					again := w.get("node-1").DeepCopy()
+					again.UID = "another"
+					again.Status.Conditions[0].Status = v1.ConditionTrue
+					err := w.client.Tracker().Update(
+						v1.SchemeGroupVersion.WithResource("nodes"), again, "")
+					return err != nil, nil, err
+				})
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(time.Minute)
+			if w.get("node-1") == nil {
+				return errors.New("the node is deleted")
+			}
+			return errors.Join(want("UID", w.get("node-1").UID, "another"),
+				want("failures", len(w.events("DeletingNodeFailed")), 0))
 		},
 	},
 	{
@@ -987,21 +1010,26 @@ func TestControllers_ListOlderThanANode_NodeOfAnotherComponentIsLookedUpAgain(t 
 }
 
 // Upstream's controllers have data races, so the test runs without their detector. The races also
-// decide whether a report shows: one of ten runs has to be as expected.
+// decide whether a report shows: one of ten runs has to be as reported. Where there is no report,
+// nine of ten have to hold.
 func TestUpstreams_EachBehavior_HoldsOrFailsAsReported(t *testing.T) {
 	for _, b := range behaviors {
 		t.Run(b.does, func(t *testing.T) {
-			var err error
+			var failures []error
 			for range 10 {
-				inWorld(t, true, func(w *world) { err = b.test(w) })
-				if (err != nil) == (b.report != "") {
+				inWorld(t, true, func(w *world) {
+					if err := b.test(w); err != nil {
+						failures = append(failures, err)
+					}
+				})
+				if b.report != "" && len(failures) > 0 {
 					return
 				}
 			}
-			if err != nil {
-				t.Errorf("upstream's controllers: %v", err)
-			} else {
+			if b.report != "" {
 				t.Errorf("upstream's controllers do it, too; the report is %s", b.report)
+			} else if len(failures) > 1 {
+				t.Errorf("upstream's controllers, in %d of 10 runs: %v", len(failures), failures[0])
 			}
 		})
 	}

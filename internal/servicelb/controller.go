@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,9 @@ const (
 	// rewritePause is the time after which what another client has changed is written again. It
 	// bounds the requests of two clients that do so.
 	rewritePause = 5 * time.Second
+	// repeatFailure is the pause between two events about an unchanged failure. The API server
+	// deletes events after an hour.
+	repeatFailure = 30 * time.Minute
 )
 
 // Params are the parts of a [Controller].
@@ -90,6 +94,8 @@ type Controller struct {
 	mu sync.Mutex
 	// served are the Services whose load balancers this run has requested.
 	served map[types.NamespacedName]*served
+	// failures are the Services that have failed since the last call that succeeded.
+	failures map[types.NamespacedName]failure
 	// busy are the Services that a worker has, with the queues that have them again afterwards.
 	busy map[types.NamespacedName][]queue
 }
@@ -104,8 +110,6 @@ type served struct {
 	// announced: an event says that the load balancer is being ensured, and none that it is.
 	// deleting: an event says that it is being deleted.
 	announced, deleting bool
-	// failure is the text of the last error. The log has each text once.
-	failure string
 	// updated is when the members were last updated. Only the worker writes it, with mu.
 	updated time.Time
 
@@ -119,6 +123,14 @@ type served struct {
 	// change of them. Guarded by mu.
 	wantsEndpoints   bool
 	endpointsVersion uint64
+}
+
+// failure is what was reported of a Service that fails.
+type failure struct {
+	// logged is the text of the last line of the log.
+	logged string
+	// recorded is when the events with these texts, objects and reasons were last recorded.
+	recorded map[string]time.Time
 }
 
 // nextUpdate returns the time before which the members are not updated again. mu is held.
@@ -149,6 +161,7 @@ func New(p Params) (*Controller, error) {
 		counts: newCounts(p.Registry), missing: rights.NewMissing(p.Trouble),
 		changed: newQueue("service"), moved: newQueue("node"),
 		served: map[types.NamespacedName]*served{}, busy: map[types.NamespacedName][]queue{},
+		failures: map[types.NamespacedName]failure{},
 	}
 	c.endpoints = &endpoints{open: p.Endpoints, changed: c.endpointsChanged}
 	registered, err := core.Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -323,6 +336,7 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 		// A failure of another change keeps its pause.
 	case err == nil, ctx.Err() != nil:
 		c.changed.Forget(key)
+		c.forgetFailure(key)
 	case unfinished:
 		from.Forget(key)
 		from.AddAfter(key, max(wait.RetryAfter(), shortestWait))
@@ -333,12 +347,9 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 		if from == c.changed {
 			c.moved.Add(key) // an existing load balancer may lack nodes
 		}
-		if last := c.lastOf(key); last == nil || last.failure != err.Error() {
+		if c.mustLog(key, err.Error()) {
 			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
 				"service", key)
-			if last != nil {
-				last.failure = err.Error()
-			}
 		}
 	}
 }
@@ -346,6 +357,43 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 // isFailing reports whether the Service waits for another call after a failed one.
 func (c *Controller) isFailing(key types.NamespacedName) bool {
 	return c.changed.NumRequeues(key) > 0
+}
+
+// mustLog notes a failure, and reports whether the last line of the log has another text.
+func (c *Controller) mustLog(key types.NamespacedName, text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.failures[key]
+	if last.logged == text {
+		return false
+	}
+	last.logged = text
+	c.failures[key] = last
+	return true
+}
+
+// mustRecord notes a failure, and reports whether no event has the text, or only an old one.
+func (c *Controller) mustRecord(key types.NamespacedName, text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, now := c.failures[key], time.Now()
+	if last.recorded == nil {
+		last.recorded = map[string]time.Time{}
+		c.failures[key] = last
+	}
+	maps.DeleteFunc(last.recorded,
+		func(_ string, at time.Time) bool { return now.Sub(at) >= repeatFailure })
+	if _, recorded := last.recorded[text]; recorded {
+		return false
+	}
+	last.recorded[text] = now
+	return true
+}
+
+func (c *Controller) forgetFailure(key types.NamespacedName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.failures, key)
 }
 
 func (c *Controller) lastOf(key types.NamespacedName) *served {

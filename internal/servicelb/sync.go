@@ -114,11 +114,11 @@ func (c *Controller) ensure(
 	isNew := last == nil && len(service.Status.LoadBalancer.Ingress) == 0
 	isChanged := last != nil && !sameRequest(last.service, service)
 	if last != nil {
-		now.announced, now.failure = last.announced, last.failure
-		now.has, now.updated = last.has, last.updated
+		now.announced, now.has, now.updated = last.announced, last.has, last.updated
 	}
 	if isNew || isChanged {
 		now.announced = true
+		c.forgetFailure(key) // the next Warning is about the Service as it is now
 		c.Recorder.Event(service, v1.EventTypeNormal, ensuring, "Ensuring load balancer")
 	}
 	// From here on each change of the nodes is noted.
@@ -333,7 +333,8 @@ func (c *Controller) ownerOf(service *v1.Service, last *served) owner {
 	return c.Classes.owner(service)
 }
 
-// warn reports a failure, unless the provider has only not finished or the run is over.
+// warn records an event about a failure, unless the provider has only not finished or the run is
+// over. An unchanged failure has one event in a while, however often the call is tried.
 func (c *Controller) warn(ctx context.Context, service *v1.Service, reason string, err error) {
 	if _, unfinished := errors.AsType[*api.RetryError](err); unfinished || ctx.Err() != nil {
 		return
@@ -342,7 +343,10 @@ func (c *Controller) warn(ctx context.Context, service *v1.Service, reason strin
 	if reason == updateFailed {
 		format = "Error updating load balancer with new hosts: %v"
 	}
-	c.Recorder.Eventf(service, v1.EventTypeWarning, reason, format, err)
+	text := fmt.Sprintf(format, err)
+	if c.mustRecord(keyOf(service), fmt.Sprint(service.UID, " ", reason, " ", text)) {
+		c.Recorder.Event(service, v1.EventTypeWarning, reason, text)
+	}
 }
 
 // isElsewhere reports whether another component handles the call. Upstream compares so, too; some
@@ -384,7 +388,7 @@ func (c *Controller) finish(
 	key types.NamespacedName, s *served, service *v1.Service, status *v1.LoadBalancerStatus,
 ) {
 	c.mu.Lock()
-	s.finished, s.status, s.failure = time.Now(), status.DeepCopy(), ""
+	s.finished, s.status = time.Now(), status.DeepCopy()
 	c.mu.Unlock()
 	if c.isReplaced(s, service) || !isClaimed(service) {
 		c.changed.AddAfter(key, rewritePause)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ import (
 	fakecloud "k8s.io/cloud-provider/fake"
 	servicehelper "k8s.io/cloud-provider/service/helpers"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/servicelb"
@@ -42,8 +44,11 @@ type call struct {
 	uid             types.UID
 	nodes           string
 	// endpoints are the addresses of the EndpointSlices.
-	endpoints  string
-	class      string
+	endpoints string
+	class     string
+	// labels and address are those of the Service that was passed.
+	labels     map[string]string
+	address    string
 	begin, end time.Duration
 	// finalized: the Service that was passed had the finalizer; wasFinalized: the API server's had.
 	finalized, wasFinalized bool
@@ -61,8 +66,8 @@ type cloud struct {
 	answers   map[string][]error
 	calls     []call
 	balancers map[types.UID]string
-	// ipMode: the answers have one.
-	ipMode bool
+	// ipMode is that of the answers; "" if they have none.
+	ipMode v1.LoadBalancerIPMode
 	// hidesAddresses: the answers have no address.
 	hidesAddresses bool
 }
@@ -70,7 +75,8 @@ type cloud struct {
 func newCloud(client *fake.Clientset) *cloud {
 	return &cloud{
 		epoch: time.Now(), client: client, took: map[string]time.Duration{},
-		answers: map[string][]error{}, balancers: map[types.UID]string{}, ipMode: true,
+		answers: map[string][]error{}, balancers: map[types.UID]string{},
+		ipMode: v1.LoadBalancerIPModeVIP,
 	}
 }
 
@@ -91,6 +97,7 @@ func (c *cloud) call(
 		method: method, service: s.Name, uid: s.UID, nodes: strings.Join(names, " "),
 		endpoints: addressesOf(endpoints),
 		begin:     time.Since(c.epoch), finalized: servicehelper.HasLBFinalizer(s),
+		labels: s.Labels, address: addressOf(s),
 	}
 	if now, err := c.client.CoreV1().Services(s.Namespace).Get(ctx, s.Name,
 		metav1.GetOptions{}); err == nil {
@@ -126,8 +133,7 @@ func (c *cloud) status(uid types.UID) *v1.LoadBalancerStatus {
 		return &v1.LoadBalancerStatus{}
 	}
 	ingress := v1.LoadBalancerIngress{IP: address}
-	if c.ipMode {
-		mode := v1.LoadBalancerIPModeVIP
+	if mode := c.ipMode; mode != "" {
 		ingress.IPMode = &mode
 	}
 	return &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{ingress}}
@@ -201,6 +207,8 @@ type world struct {
 
 	mu       sync.Mutex
 	recorded []*v1.Event
+	// failures are the lines of the log that are about errors.
+	failures []string
 	// troubles are the subjects that are reported.
 	troubles map[string]bool
 }
@@ -237,7 +245,7 @@ type manager struct {
 // start runs a controller for these classes; with upstream the classes do not matter.
 func (w *world) start(classes servicelb.Classes) *manager {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), w.logger()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	broadcaster := events.New(w.client.CoreV1())
 	var run func()
@@ -282,6 +290,17 @@ func (w *world) start(classes servicelb.Classes) *manager {
 		synctest.Wait()
 	})
 	return m
+}
+
+// logger returns a logger that keeps the errors.
+func (w *world) logger() klog.Logger {
+	return funcr.New(func(_, line string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if strings.Contains(line, `"error"=`) {
+			w.failures = append(w.failures, line)
+		}
+	}, funcr.Options{})
 }
 
 var onlyDefault = servicelb.Classes{Default: true}
@@ -449,6 +468,18 @@ func (w *world) events(kind string) (reasons []string) {
 	return reasons
 }
 
+// failuresLogged returns how many lines of the log about an error have the text.
+func (w *world) failuresLogged(text string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, line := range w.failures {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}
+
 func (w *world) hasTrouble(subject string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -481,8 +512,9 @@ func (w *world) hasFinalizer(name string) bool {
 	return s != nil && servicehelper.HasLBFinalizer(s)
 }
 
-func (w *world) address(name string) string {
-	s := w.get(name)
+func (w *world) address(name string) string { return addressOf(w.get(name)) }
+
+func addressOf(s *v1.Service) string {
 	if s == nil || len(s.Status.LoadBalancer.Ingress) == 0 {
 		return ""
 	}

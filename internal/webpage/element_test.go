@@ -51,6 +51,25 @@ func TestLink_ToAnotherSite_ShowsOnlyItsText(t *testing.T) {
 	}
 }
 
+func TestLongText_OfManyCharacters_IsCutAtAWordAndWholeInTheDetails(t *testing.T) {
+	words := strings.TrimSpace(strings.Repeat("refused: ", 34))
+	noBlank := strings.Repeat("ü", maxText+1)
+	for text, summary := range map[string]string{
+		words: strings.TrimSpace(strings.Repeat("refused: ", cutText/len("refused: "))),
+		// Without a blank, it is cut after a character.
+		noBlank: strings.Repeat("ü", cutText),
+	} {
+		want := "<details><summary>" + summary + " …</summary>\n" + text + "</details>"
+		if got := source(t, LongText(text)); got != want {
+			t.Errorf("it is shown as\n%q, want\n%q", got, want)
+		}
+	}
+	whole := strings.Repeat("ü", maxText)
+	if got := source(t, LongText(whole)); got != whole {
+		t.Errorf("%d characters are shown as %s", maxText, got)
+	}
+}
+
 // flat returns the elements, the attributes and the texts below a node, in one form.
 func flat(n *html.Node) string {
 	var out strings.Builder

@@ -12,11 +12,9 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/net/html"
@@ -27,38 +25,6 @@ var files embed.FS
 
 // maxRefresh is the longest ?refresh of a page, in seconds.
 const maxRefresh = 3600
-
-// maxAccept limits the header that IsPreferred reads, in bytes.
-const maxAccept = 4096
-
-// IsPreferred reports whether an Accept header prefers a page to JSON, as that of a browser does.
-// Without a preference it returns false.
-func IsPreferred(accept string) bool {
-	if len(accept) > maxAccept {
-		return false
-	}
-	var page, data float64
-	for one := range strings.SplitSeq(accept, ",") {
-		kind, params, err := mime.ParseMediaType(one)
-		if err != nil {
-			continue
-		}
-		weight := 1.0
-		if text, ok := params["q"]; ok {
-			weight, err = strconv.ParseFloat(text, 64)
-			if err != nil || !(weight >= 0 && weight <= 1) {
-				continue
-			}
-		}
-		switch kind {
-		case "text/html":
-			page = max(page, weight)
-		case "application/json":
-			data = max(data, weight)
-		}
-	}
-	return page > data
-}
 
 // A Page is the content of a page. The heading is above it, and the title is the browser's.
 type Page struct {

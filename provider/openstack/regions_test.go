@@ -345,6 +345,48 @@ func TestRegions_ManyServersVanishInOne_GuardHoldsThereAlone(t *testing.T) {
 	}
 }
 
+// Three of six servers are enough for the guard, if their nodes are not marked for removal.
+func TestRemovalTaints_OfCloudConf_AreThoseOfTheGuardAndOfTheWeights(t *testing.T) {
+	r := newTwoRegions(t)
+	r.conf += "[Instances]\nremoval-taints = example.com/gone, example.com/leaving\n"
+	weights := map[string]int{}
+	var leaving []*corev1.Node
+	for i := range 6 {
+		node := r.add(r.one, fmt.Sprint("node-", i), labeled("one"), func(n *corev1.Node) {
+			if i < 3 {
+				n.Spec.Taints = []corev1.Taint{{
+					Key: "example.com/leaving", Effect: corev1.TaintEffectNoSchedule,
+				}}
+			}
+		})
+		weights[node.Status.Addresses[0].Address] = 1
+		if i < 3 {
+			weights[node.Status.Addresses[0].Address] = 0
+			leaving = append(leaving, node)
+		}
+	}
+	r.open()
+	if err := r.ensure(r.service("web", nil)); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.one.weights(); !maps.Equal(got, weights) {
+		t.Errorf("the weights of the members are %v, want %v", got, weights)
+	}
+	for _, node := range leaving {
+		if err := r.one.DeleteServer(string(node.UID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, node := range leaving {
+		if confirmAbsence(r, node) {
+			t.Errorf("the instance of %s exists", node.Name)
+		}
+	}
+	if all := r.reported(); len(all) > 0 {
+		t.Errorf("the troubles are %v", all)
+	}
+}
+
 // reported returns a copy of the troubles.
 func (r *twoRegions) reported() map[string]error {
 	r.mu.Lock()
@@ -440,6 +482,19 @@ func (p *place) members() []string {
 		}
 	}
 	return addresses
+}
+
+// weights returns the weights of the members by their addresses.
+func (p *place) weights() map[string]int {
+	weights := map[string]int{}
+	for _, lb := range p.LoadBalancers() {
+		for _, pool := range lb.Pools {
+			for _, member := range pool.Members {
+				weights[member.Address] = member.Weight
+			}
+		}
+	}
+	return weights
 }
 
 const (

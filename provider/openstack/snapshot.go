@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -67,12 +66,13 @@ type SnapshotScope struct {
 
 // Snapshot reads the load balancers whose names contain the cluster's, with their listeners, pools,
 // members, health monitors and floating IPs, the security groups of the Services, and the
-// configured router. With several regions, it reads only the default region.
+// configured router. With several regions, it reads only the default region. The error is a
+// sentence about the first request that fails.
 func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot, error) {
-	r := snapshotReader{clients: p.clients, found: Snapshot{}}
+	r := &snapshotReader{clients: p.clients, found: Snapshot{}}
 	project, err := p.clients.Project(ctx)
 	if err != nil {
-		return nil, err
+		return nil, events.ExplainOnce(err)
 	}
 	r.query = url.Values{"project_id": {project}}
 	cluster := p.config.ClusterName
@@ -86,7 +86,7 @@ func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot
 		groups[identify(cluster, service).SecurityGroupName()] = true
 	}
 	vips, exceptVIPs := map[string]bool{"": false}, map[string]bool{}
-	err = r.lbaas(ctx, "load balancer", "loadbalancers", func(o map[string]any) bool {
+	r.lbaas(ctx, "load balancer", "loadbalancers", func(o map[string]any) bool {
 		id, name, vip := text(o, "id"), text(o, "name"), text(o, "vip_port_id")
 		if except[name] || slices.Contains(scope.ExceptLoadBalancers, id) {
 			exceptVIPs[vip] = vip != ""
@@ -106,33 +106,29 @@ func (p *Previewer) Snapshot(ctx context.Context, scope SnapshotScope) (Snapshot
 			})
 		}
 	}
-	err = errors.Join(err,
-		r.lbaas(ctx, "listener", "listeners", within("load balancer", "loadbalancers")),
-		r.lbaas(ctx, "pool", "pools", within("load balancer", "loadbalancers")),
-		r.lbaas(ctx, "health monitor", "healthmonitors", within("pool", "pools")))
+	r.lbaas(ctx, "listener", "listeners", within("load balancer", "loadbalancers"))
+	r.lbaas(ctx, "pool", "pools", within("load balancer", "loadbalancers"))
+	r.lbaas(ctx, "health monitor", "healthmonitors", within("pool", "pools"))
 	for _, key := range slices.Sorted(maps.Keys(r.found)) {
 		if id, isPool := strings.CutPrefix(key, "pool "); isPool {
-			err = errors.Join(err, r.list(ctx, "member", p.clients.LoadBalancer,
-				[]string{"lbaas", "pools", id, "members"}, "members", nil, all))
+			r.list(ctx, "member", p.clients.LoadBalancer,
+				[]string{"lbaas", "pools", id, "members"}, "members", nil, all)
 		}
 	}
-	err = errors.Join(err,
-		r.list(ctx, "floating IP", p.clients.Network, []string{"floatingips"}, "floatingips",
-			r.query, func(o map[string]any) bool {
-				port, description := text(o, "port_id"), text(o, "description")
-				return vips[port] || !exceptVIPs[port] && !except[description] &&
-					strings.HasSuffix(description, " from cluster "+cluster)
-			}),
-		r.list(ctx, "security group", p.clients.Network, []string{"security-groups"},
-			"security_groups", r.query, func(o map[string]any) bool {
-				return groups[text(o, "name")]
-			}))
+	r.list(ctx, "floating IP", p.clients.Network, []string{"floatingips"}, "floatingips", r.query,
+		func(o map[string]any) bool {
+			port, description := text(o, "port_id"), text(o, "description")
+			return vips[port] || !exceptVIPs[port] && !except[description] &&
+				strings.HasSuffix(description, " from cluster "+cluster)
+		})
+	r.list(ctx, "security group", p.clients.Network, []string{"security-groups"},
+		"security_groups", r.query, func(o map[string]any) bool { return groups[text(o, "name")] })
 	if router := p.config.Config.Route.RouterID; router != "" {
-		err = errors.Join(err, r.list(ctx, "router", p.clients.Network, []string{"routers"},
-			"routers", url.Values{"id": {router}}, all))
+		r.list(ctx, "router", p.clients.Network, []string{"routers"}, "routers",
+			url.Values{"id": {router}}, all)
 	}
-	if err != nil {
-		return nil, err
+	if r.err != nil {
+		return nil, events.ExplainOnce(r.err)
 	}
 	return r.found, nil
 }
@@ -147,38 +143,41 @@ func all(map[string]any) bool { return true }
 
 func text(o map[string]any, key string) string { s, _ := o[key].(string); return s }
 
-// snapshotReader collects the objects of lists.
+// snapshotReader collects the objects of lists, until a request fails.
 type snapshotReader struct {
 	clients *client.Clients
 	query   url.Values
 	found   Snapshot
+	err     error
 }
 
-func (r snapshotReader) lbaas(
+func (r *snapshotReader) lbaas(
 	ctx context.Context, kind, collection string, is func(map[string]any) bool,
-) error {
+) {
 	query := url.Values{"limit": {pages.OctaviaLimit}}
 	maps.Copy(query, r.query)
-	return r.list(ctx, kind, r.clients.LoadBalancer, []string{"lbaas", collection}, collection,
-		query, is)
+	r.list(ctx, kind, r.clients.LoadBalancer, []string{"lbaas", collection}, collection, query, is)
 }
 
-func (r snapshotReader) list(
+func (r *snapshotReader) list(
 	ctx context.Context, kind string,
 	service func(context.Context) (*gophercloud.ServiceClient, error),
 	path []string, collection string, query url.Values, is func(map[string]any) bool,
-) error {
+) {
+	if r.err != nil {
+		return
+	}
 	objects, err := pages.All(ctx, collection, query,
 		func(o *map[string]any) string { return text(*o, "id") }, pages.From(service, path...))
 	if err != nil {
-		return events.ExplainOnce(fmt.Errorf("list %s: %w", strings.Join(path, "/"), err))
+		r.err = fmt.Errorf("list %s: %w", strings.Join(path, "/"), err)
+		return
 	}
 	for _, o := range objects {
 		if is(o) {
 			r.found[kind+" "+text(o, "id")], _ = stable(o).(map[string]any)
 		}
 	}
-	return nil
 }
 
 // stable returns a value without volatile attributes. Its lists are sorted, because the order in

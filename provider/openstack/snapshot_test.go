@@ -1,6 +1,7 @@
 package openstack_test
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,42 @@ func TestDifferences_CreatedDeletedChanged_EachIsALine(t *testing.T) {
 	}
 	if got := before.Differences(before); len(got) > 0 {
 		t.Errorf("equal snapshots have the differences %q", got)
+	}
+}
+
+// The error has the service, the status and the cause, and what to do, once.
+func TestSnapshot_CloudFails_ErrorIsOneSentence(t *testing.T) {
+	for want, fault := range map[string]openstacktest.Fault{
+		`; correct auth-url and the credentials in cloud.conf`: {
+			Service: openstacktest.ServiceIdentity, Status: http.StatusUnauthorized,
+		},
+		"Octavia: 503 Service Unavailable; run the command again later": {
+			Service: openstacktest.ServiceLoadBalancer, Status: http.StatusServiceUnavailable,
+		},
+		"Neutron: EOF; run the command again later": {
+			Service: openstacktest.ServiceNetwork, Drop: true,
+		},
+	} {
+		cloud := openstacktest.NewCloud()
+		t.Cleanup(cloud.Close)
+		cloud.Inject(fault)
+		loaded, err := cloudconf.Read(
+			[]byte(cloud.CloudConf("password")+"[Client]\nmax-retries = 0\n"), cloudconf.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := openstack.NewPreviewer(openstack.PreviewerConfig{
+			Config: loaded.Config, ClusterName: "prod", ClusterUID: "1",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		_, err = p.Snapshot(t.Context(), openstack.SnapshotScope{})
+		if err == nil || !strings.HasSuffix(err.Error(), want) ||
+			strings.ContainsAny(err.Error(), "\n{") || strings.Contains(err.Error(), "://") {
+			t.Errorf("the error is %v, want one sentence with %q", err, want)
+		}
 	}
 }
 

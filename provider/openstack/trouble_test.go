@@ -186,6 +186,33 @@ func TestTrouble_ServiceDoesNotAnswer_IsReportedUntilItAnswers(t *testing.T) {
 	}
 }
 
+func TestTrouble_EachService_IsReportedUntilItAnswers(t *testing.T) {
+	for operation, c := range map[string]struct{ service, name string }{
+		"look up a server":         {openstacktest.ServiceCompute, "Nova"},
+		"list routes":              {openstacktest.ServiceNetwork, "Neutron"},
+		"look for a load balancer": {openstacktest.ServiceLoadBalancer, "Octavia"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := newTexts(t)
+			x.Inject(openstacktest.Fault{
+				Service: c.service, Status: http.StatusServiceUnavailable,
+			})
+			for range 2 {
+				if err := x.try(operation); err == nil {
+					t.Fatalf("the operation succeeded without %s", c.name)
+				}
+				x.want(c.name, "503 Service Unavailable")
+				x.clock.Step(time.Minute)
+			}
+			x.RemoveFaults()
+			if err := x.try(operation); err != nil {
+				t.Fatal(err)
+			}
+			x.wantNone()
+		})
+	}
+}
+
 // A refusal is an answer, and a call that ends with its caller says nothing about the service.
 func TestTrouble_ServiceRefusesOrTheCallerEnds_NothingIsReported(t *testing.T) {
 	w := newWatchtower(t, "")
@@ -319,6 +346,8 @@ type quotaSite struct {
 	*watchtower
 	balancers cloudprovider.LoadBalancer
 	service   *corev1.Service
+	// network is that of the nodes.
+	network string
 }
 
 func newQuotaSite(t *testing.T) *quotaSite {
@@ -358,13 +387,14 @@ func newQuotaSite(t *testing.T) *quotaSite {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()
-	return &quotaSite{w, balancers, service}
+	return &quotaSite{w, balancers, service, network}
 }
 
 // ensure reconciles until the Service is served or refused. A refusal pauses for long.
-func (q *quotaSite) ensure() error {
+func (q *quotaSite) ensure(nodes ...*corev1.Node) error {
 	for {
-		_, err := q.balancers.EnsureLoadBalancer(context.Background(), "kubernetes", q.service, nil)
+		_, err := q.balancers.EnsureLoadBalancer(context.Background(), "kubernetes", q.service,
+			nodes)
 		var retry *api.RetryError
 		if !errors.As(err, &retry) || retry.RetryAfter() >= 30*time.Second {
 			return err

@@ -399,7 +399,12 @@ func serviceAccount(t *testing.T, cp *controlplane.ControlPlane, name string) st
 // permissions are the permissions of the rendered rules.
 func permissions(t *testing.T, text, user string) []rbac.Permission {
 	t.Helper()
-	manifests, err := render(t, "Helm", text)
+	return permissionsIn(t, namespace, text, user)
+}
+
+func permissionsIn(t *testing.T, release, text, user string) []rbac.Permission {
+	t.Helper()
+	manifests, err := renderInto(t, release, "Helm", text)
 	if err != nil {
 		t.Fatal(err)
 	}

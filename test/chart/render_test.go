@@ -119,6 +119,19 @@ func TestFleet_MemoryLimitOfGo_IsBelowThatOfTheContainer(t *testing.T) {
 	}
 }
 
+// The last value of a flag counts.
+func TestNodeLabels_FollowTheInstances_UnlessExtraArgsTurnThatOff(t *testing.T) {
+	for _, values := range []string{"", fleetValues(t)} {
+		values += "\nextraArgs: [--update-node-labels=false]"
+		args := podTemplate(t, values).Spec.Containers[0].Args
+		on := slices.Index(args, "--update-node-labels")
+		off := slices.Index(args, "--update-node-labels=false")
+		if on < 0 || off < on {
+			t.Errorf("the arguments are %q", args)
+		}
+	}
+}
+
 func TestFleet_CloudAndMetricsValues_AreFlags(t *testing.T) {
 	args := podTemplate(t, strings.Replace(fleetValues(t), "enabled: true",
 		"enabled: true\n  clusterMetrics: true\n  cloud: {requestRate: 2.5, listMaxAge: 4m}",
@@ -395,7 +408,7 @@ func TestPage_ListsEachValue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := valuesPage(text, occm)
+	page, err := valuesPage(text, occm, rulesTable(t))
 	if err != nil {
 		t.Fatal(err)
 	}

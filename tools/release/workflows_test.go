@@ -173,6 +173,30 @@ func TestMakefile_Publish_HasTheFlagsOfTheProgram(t *testing.T) {
 	}
 }
 
+// A module without the line is built by whatever toolchain is installed.
+func TestModules_Toolchain_IsTheSameInEach(t *testing.T) {
+	line := regexp.MustCompile(`(?m)^toolchain (go\d+\.\d+\.\d+)$`)
+	found, err := git(t.Context(), "../..", "ls-files", "--", "go.mod", "*/go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string][]string{}
+	for _, file := range strings.Fields(found) {
+		module, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := "none"
+		if match := line.FindSubmatch(module); match != nil {
+			version = string(match[1])
+		}
+		versions[version] = append(versions[version], file)
+	}
+	if len(versions) != 1 || len(versions["none"]) > 0 {
+		t.Errorf("the modules have these toolchains, want the same in each: %v", versions)
+	}
+}
+
 func TestDependabot_Updates_AreOfAllModulesAndActions(t *testing.T) {
 	var config struct {
 		Version int `json:"version"`

@@ -238,6 +238,44 @@ func TestMetrics_RegistryOfTheManager_IsServedOnceByDefault(t *testing.T) {
 	}
 }
 
+func TestMetrics_AcceptHeader_IsReadWithinALimit(t *testing.T) {
+	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;" +
+		"encoding=delimited"
+	h := newHandler(newManager(t, nil))
+	const text = "text/plain; version=0.0.4; charset=utf-8"
+	for accept, want := range map[string]struct{ contentType, escaping string }{
+		"":                                 {text, "underscores"},
+		"*/*":                              {text, "underscores"},
+		"text/html,*/*;q=0.8":              {text, "underscores"},
+		"text/plain;version=0.0.4;q=0.2":   {text, "underscores"},
+		"text/plain;escaping=allow-utf-8":  {text, "allow-utf-8"},
+		"text/plain;escaping=x":            {text, "underscores"},
+		";;,,q=,text/plain;q*0=1;q*1=x, /": {text, "underscores"},
+		protobuf + ";q=0.5,text/plain":     {text, "underscores"},
+		// Prometheus, with and without native histograms.
+		protobuf + ";q=0.6,application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;" +
+			"q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2": {protobuf, "underscores"},
+		"application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5," + protobuf +
+			";q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2": {protobuf, "allow-utf-8"},
+		// With a parser that has no limit, these would get protocol buffers.
+		strings.Repeat("a/b,", 16<<10) + protobuf: {text, "underscores"},
+		protobuf + ";q=NaN":                       {text, "underscores"},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		got := strings.ReplaceAll(w.Header().Get("Content-Type"), " ", "")
+		expected := strings.ReplaceAll(want.contentType, " ", "") + ";escaping=" + want.escaping
+		if w.Code != http.StatusOK || got != expected {
+			t.Errorf("Accept: %.80q is answered with %d %s, want %s", accept, w.Code, got, expected)
+		}
+		if r.Header.Get("Accept") != accept {
+			t.Errorf("Accept: %.80q is changed for the caller", accept)
+		}
+	}
+}
+
 func itself(r *prometheus.Registry) prometheus.Registerer { return r }
 
 func wrapped(r *prometheus.Registry) prometheus.Registerer {

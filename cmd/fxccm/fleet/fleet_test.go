@@ -1,6 +1,8 @@
 package fleet_test
 
 import (
+	"net/netip"
+	"reflect"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,7 +35,8 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 	set.String("leader-elect-resource-name", "", "")
 	if err := set.Parse([]string{
 		"--name=f", "--lock=workload", "--leader-elect-resource-name=own", "--limit-object-bytes=5",
-		"--cluster-metrics",
+		"--cluster-metrics", "--clusters-allow-insecure-tls",
+		"--clusters-refuse-ranges=10.1.0.0/16,fd00:1::/32",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +56,11 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 	limits.ObjectBytes = 5
 	if params.Lock != fleet.LockWorkload || params.Limits != limits {
 		t.Errorf("lock %q, limits %+v", params.Lock, params.Limits)
+	}
+	if access := (fleet.AccessRules{AllowInsecureTLS: true, RefusedRanges: []netip.Prefix{
+		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32"),
+	}}); !reflect.DeepEqual(params.Access, access) {
+		t.Errorf("the rules of access are %+v, want %+v", params.Access, access)
 	}
 	for _, test := range []struct {
 		cluster                    fleet.Cluster

@@ -1,8 +1,14 @@
 package migrate
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 func TestWriteTable_ServiceWithoutChange_ShowsItsNoticesAlone(t *testing.T) {
@@ -51,6 +57,58 @@ func TestPrintPlans_PlanThatBlocks_PrintsItAndExitsAsBlocked(t *testing.T) {
 		if err := m.printPlans(); codeOf(err) != c.code ||
 			!strings.Contains(out.String(), "shop/web") {
 			t.Errorf("%s: %v, want exit code %d, printed:\n%s", name, err, c.code, &out)
+		}
+	}
+}
+
+// A finding, and the error of apply, have the service, the status and the cause, and what to do.
+func TestCheckServices_CloudFails_FindingIsOneSentence(t *testing.T) {
+	for want, fault := range map[string]openstacktest.Fault{
+		"; correct auth-url and the credentials in cloud.conf": {
+			Service: openstacktest.ServiceIdentity, Status: http.StatusUnauthorized,
+		},
+		"Octavia: 503 Service Unavailable; run the command again later": {
+			Service: openstacktest.ServiceLoadBalancer, Status: http.StatusServiceUnavailable,
+		},
+	} {
+		cloud := openstacktest.NewCloud()
+		t.Cleanup(cloud.Close)
+		cloud.Inject(fault)
+		loaded, err := cloudconf.Read(
+			[]byte(cloud.CloudConf("password")+"[Client]\nmax-retries = 0\n"), cloudconf.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		service := &v1.Service{}
+		service.Namespace, service.Name, service.UID = "shop", "web", "s1"
+		service.Spec.Type = v1.ServiceTypeLoadBalancer
+		service.Spec.Ports = []v1.ServicePort{{Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080}}
+		m := &migration{
+			line: &line{}, conf: &loaded.Config,
+			world: World{UID: "c1", Services: []*v1.Service{service}},
+		}
+		m.plans, err = PlanServices(t.Context(), loaded.Config, "kubernetes", "", m.world)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.checkServices()
+		found := ""
+		for _, f := range m.findings {
+			if f.Level == Blocks {
+				found += f.Text
+			}
+		}
+		_, failed := m.snapshot(t.Context(), nil)
+		if failed == nil {
+			t.Fatal("the cloud was read")
+		}
+		for prefix, text := range map[string]string{
+			"no plan: ": found, "read OpenStack: ": failed.Error(),
+		} {
+			if !strings.HasPrefix(text, prefix) || !strings.HasSuffix(text, want) ||
+				strings.Count(text, want) != 1 || strings.Contains(text, "://") {
+				t.Errorf("the text is %q, want %s and one sentence with %q", text, prefix, want)
+			}
 		}
 	}
 }

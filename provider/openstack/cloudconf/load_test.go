@@ -69,7 +69,8 @@ func TestRead_UnreadableValue_IsReportedOnce(t *testing.T) {
 			"t\n": `line 1: needs "]" at the end of a section header`,
 		login + "[Metadata]\nrequest-timeout = soon\n[LoadBalancer]\nmax-shared-lb = " +
 			"x": "request-timeout in [Metadata] (line 7): must be a duration such as 5s or " +
-			"1m30s\nmax-shared-lb in [LoadBalancer] (line 9): must be a whole number",
+			"1m30s, at least 1ms\nmax-shared-lb in [LoadBalancer] (line 9): must be a whole " +
+			"number, at least 1",
 	} {
 		_, err := Read([]byte(content), Options{Strict: true})
 		if got := told(refused(t, err)); got != want {

@@ -229,7 +229,7 @@ func number(key string, field *int, meaning string, rules ...rule[int]) option {
 		read: func(written string, bare bool) *finding {
 			value, err := parseNumber(written)
 			if err != nil || bare {
-				return wrong("must be a whole number")
+				return wrong("must be a whole number" + limits(rules))
 			}
 			*field = value
 			return nil
@@ -255,7 +255,7 @@ func count(key string, field *int, meaning string, rules ...rule[int]) option {
 	read := o.read
 	o.read = func(written string, bare bool) *finding {
 		if strings.ContainsAny(written, "+-") {
-			return wrong("must be a whole number without a sign")
+			return wrong("must be a whole number without a sign" + limits(rules))
 		}
 		return read(written, bare)
 	}
@@ -268,7 +268,7 @@ func real(key string, field *float64, meaning string, rules ...rule[float64]) op
 		read: func(written string, bare bool) *finding {
 			value, err := strconv.ParseFloat(written, 64)
 			if err != nil || bare {
-				return wrong("must be a number")
+				return wrong("must be a number" + limits(rules))
 			}
 			*field = value
 			return nil
@@ -288,13 +288,24 @@ func duration(key string, field *time.Duration, meaning string,
 			}
 			value, err := time.ParseDuration(written)
 			if err != nil || bare {
-				return wrong("must be a duration such as 5s or 1m30s")
+				return wrong("must be a duration such as 5s or 1m30s" + limits(rules))
 			}
 			*field = value
 			return nil
 		},
 		write: func() []string { return []string{short(*field)} },
 	}
+}
+
+// limits returns what the rules of a number say, for the end of a sentence: ", from 1 to 10".
+func limits[T any](rules []rule[T]) string {
+	text := ""
+	for _, r := range rules {
+		if r.says != "" {
+			text += ", " + strings.ToLower(r.says[:1]) + r.says[1:]
+		}
+	}
+	return text
 }
 
 // oneOf accepts a fixed set of values. An empty value stands for an unnamed default.

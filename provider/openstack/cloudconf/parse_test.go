@@ -232,14 +232,35 @@ password (/etc/cloud.conf line 3): has a quote that is not closed; a " of the va
 use-clouds in [Global] (/etc/cloud.conf line 4): must be true or false (yes, on, 1; no, off, 0)
 /etc/cloud.conf line 5: has a "_" in a key; keys are written with "-"
 /etc/cloud.conf line 6: needs "]" at the end of a section header
-monitor-delay in [LoadBalancer] (/etc/cloud.conf line 9): must be a duration such as 5s or 1m30s
-monitor-max-retries in [LoadBalancer] (/etc/cloud.conf line 10): must be a whole number
+monitor-delay in [LoadBalancer] (/etc/cloud.conf line 9): must be a duration such as 5s or 1m30s, whole seconds, at least 1s
+monitor-max-retries in [LoadBalancer] (/etc/cloud.conf line 10): must be a whole number, from 1 to 10
 /etc/cloud.conf line 11: is not a section, a key or a comment
 availability-zone (/etc/cloud.conf line 12): has an invalid escape; use \\ for a "\", or \" \n \t
 /etc/cloud.conf line 13: needs "=" after a key
 flavor-id (/etc/cloud.conf line 14): has a "\" outside of quotes; put the value in double quotes, and write it as \\`
 	if got := told(refused(t, err)); got != want {
 		t.Errorf("refused for\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestParse_NumberThatCannotBeRead_NamesUnitAndLimits(t *testing.T) {
+	for option, want := range map[string]string{
+		"[LoadBalancer]\nmonitor-max-retries = 50s": "whole number, from 1 to 10",
+		"[LoadBalancer]\nmonitor-max-retries = -1":  "whole number without a sign, from 1 to 10",
+		"[LoadBalancer]\nmax-shared-lb = many":      "whole number, at least 1",
+		"[LoadBalancer]\nmonitor-delay = 5 s": "duration such as 5s or 1m30s, whole seconds, " +
+			"at least 1s",
+		"[LoadBalancer]\ndrift-period = daily":    "duration such as 5s or 1m30s, from 0s to 24h",
+		"[Metadata]\nrequest-timeout = never":     "duration such as 5s or 1m30s, at least 1ms",
+		"[Client]\nrequest-rate = 1/s":            "number, from 0.1 to 100000",
+		"[Instances]\nvanished-share = half":      "number, from 0 to 1",
+		"[Instances]\nvanished-number = 1.5":      "whole number, from 1 to 1000000",
+		"[Instances]\nabsence-confirmation = 10%": "duration such as 5s or 1m30s, from 1s to 1h",
+	} {
+		_, _, err := Parse([]byte(option), Options{})
+		if err == nil || !strings.HasSuffix(err.Error(), "(line 2): must be a "+want) {
+			t.Errorf("%s is refused for %v, want that it must be a %s", option, err, want)
+		}
 	}
 }
 

@@ -174,6 +174,20 @@ func labels() rule[string] {
 	}}
 }
 
+// taintKeys refuses what can be no key, because it would match no taint, and the operator would
+// not notice.
+func taintKeys() rule[[]string] {
+	return rule[[]string]{check: func(values []string) *finding {
+		for _, value := range values {
+			if len(validation.IsQualifiedName(value)) > 0 {
+				return wrong("must be comma-separated keys of taints, such as " +
+					"example.com/leaving, without value and effect")
+			}
+		}
+		return nil
+	}}
+}
+
 func domain() rule[string] {
 	return rule[string]{typ: "domain name", check: func(value string) *finding {
 		if value != "" && len(validation.IsDNS1123Subdomain(value)) > 0 {

@@ -363,7 +363,8 @@ func instances(i *Instances) section {
 			"Mass deletion guard: the share of absent instances among the known ones.",
 			between(asError, 0.0, 1)),
 		list("removal-taints", &i.RemovalTaints,
-			"Keys of taints that mark a node for removal, besides those of the cluster "+
-				"autoscaler and Karpenter. Such a node gets no new connections."),
+			"Keys of taints, without value and effect, that mark a node for removal, besides "+
+				"those of the cluster autoscaler and Karpenter. Such a node gets no new "+
+				"connections.", taintKeys()),
 	}}
 }

@@ -8,6 +8,9 @@ import (
 
 const id1 = "2cb9b4d4-8a27-4a22-8b5a-5b7a2a6a7e11"
 
+const noTaintKeys = "2: must be comma-separated keys of taints, such as example.com/leaving, " +
+	"without value and effect"
+
 // Each case is added to a valid file. A setting that OCCM refuses or fails with at once is an
 // error; one with which OCCM fails later is a mistake.
 func TestRead_ValidatesValues(t *testing.T) {
@@ -166,6 +169,14 @@ func TestRead_ValidatesValues(t *testing.T) {
 		{"[Instances]\nabsence-confirmation = 0", "2: must be from 1s to 1h"},
 		{"[Instances]\nvanished-number = 0", "2: must be from 1 to 1000000"},
 		{"[Instances]\nvanished-share = 1.1", "2: must be from 0 to 1"},
+		{"[Instances]\nremoval-taints =", ""},
+		{"[Instances]\nremoval-taints = ToBeDeleted, example.com/leaving", ""},
+		{"[Instances]\nremoval-taints = ToBeDeleted=true:NoSchedule", noTaintKeys},
+		{"[Instances]\nremoval-taints = ToBeDeleted:NoSchedule", noTaintKeys},
+		{"[Instances]\nremoval-taints = ToBeDeleted=", noTaintKeys},
+		{"[Instances]\nremoval-taints = ToBeDeleted example.com/leaving", noTaintKeys},
+		{"[Instances]\nremoval-taints = ToBeDeleted,,example.com/leaving", noTaintKeys},
+		{"[Instances]\nremoval-taints = example.com/a/b", noTaintKeys},
 	} {
 		header, assignment, _ := strings.Cut(test.content, "\n")
 		key, _, _ := strings.Cut(assignment, " ")

@@ -13,44 +13,57 @@ import (
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
+// concurrentObjects are more than may be handled at once.
+const concurrentObjects = 7
+
 func TestConcurrency_OfEachController_IsAsConfigured(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		controller string
 		configure  func(*ccm.Config)
 		method     fake.Method
-		// object creates an object that makes the controller call the method.
-		object func(t *testing.T, name string)
-		want   int
+		// object creates an object that makes the controller call the method, at once or after
+		// trigger.
+		object  func(t *testing.T, name string)
+		want    int
+		trigger func(t *testing.T, cloud *fake.Cloud)
 	}{
 		"node-syncs": {
 			"cloud-node", func(c *ccm.Config) { c.Node.ConcurrentSyncs = 3 },
-			"InstanceMetadata", taintedNode, 3,
+			"InstanceMetadata", taintedNode, 3, nil,
 		},
 		"node-updates": {
 			"cloud-node", func(c *ccm.Config) {
 				c.Node.ConcurrentSyncs, c.Node.ConcurrentStatusUpdates = 1, 3
 			},
-			"InstanceMetadata", initializedNode, 3,
+			"InstanceMetadata", initializedNode, 3, nil,
 		},
 		"node-updates-like-syncs": {
 			"cloud-node", func(c *ccm.Config) {
 				c.Node.ConcurrentSyncs, c.Node.ConcurrentStatusUpdates = 2, 0
 			},
-			"InstanceMetadata", initializedNode, 2,
+			"InstanceMetadata", initializedNode, 2, nil,
 		},
 		"lifecycle": {
 			"cloud-node-lifecycle", func(c *ccm.Config) { c.NodeLifecycle.ConcurrentSyncs = 3 },
-			"InstanceExists", lostNode, 3,
+			"InstanceExists", lostNode, 3, nil,
 		},
 		"service": {
 			"service", func(c *ccm.Config) { c.Service.ConcurrentSyncs = 3 },
-			"EnsureLoadBalancer", pendingService, 3,
+			"EnsureLoadBalancer", pendingService, 3, nil,
+		},
+		"service-updates": {
+			"service", func(c *ccm.Config) { c.Service.ConcurrentSyncs = 3 },
+			"UpdateLoadBalancer", pendingService, 3, func(t *testing.T, cloud *fake.Cloud) {
+				waitCalls(t, cloud, "all Services are served", concurrentObjects,
+					fake.CallFilter{Method: "EnsureLoadBalancer", Finished: true}.Matches)
+				ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("service-updates"))
+			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var objects []string
-			for i := range 7 {
+			for i := range concurrentObjects {
 				objects = append(objects, fmt.Sprintf("%s-%d", name, i))
 			}
 			cloud := newCloud(t, objects)
@@ -64,6 +77,9 @@ func TestConcurrency_OfEachController_IsAsConfigured(t *testing.T) {
 				}
 				test.configure(&p.Config)
 			})
+			if test.trigger != nil {
+				test.trigger(t, cloud)
+			}
 			waitInFlight(t, cloud, test.want)
 			release()
 			waitCalls(t, cloud, "all objects are handled", len(objects),

@@ -4,11 +4,15 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	cloudprovider "k8s.io/cloud-provider"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -219,9 +223,20 @@ func TestService_NodesChangeDuringSlowCalls_LastCallHasThem(t *testing.T) {
 	mutating := fake.CallFilter{Object: service, Mutating: true}.Matches
 	before := len(cloud.Calls(mutating))
 	change("slow-2", func(node *corev1.Node) {
-		node.Labels = map[string]string{"example.com/pool": "b"}
+		metav1.SetMetaDataLabel(&node.ObjectMeta, "example.com/pool", "b")
 	})
 	waitCalls(t, cloud, "a label is passed on", before+1, mutating)
+	before = len(cloud.Calls(mutating))
+	node, err := nodes.Get(t.Context(), "slow-2", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node.Status.Addresses = append(node.Status.Addresses,
+		corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "10.0.0.2"})
+	if _, err := nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitCalls(t, cloud, "an address is passed on", before+1, mutating)
 	change("slow-2", func(node *corev1.Node) {
 		node.Spec.Taints = []corev1.Taint{{
 			Key: "ToBeDeletedByClusterAutoscaler", Effect: corev1.TaintEffectNoSchedule,
@@ -233,5 +248,189 @@ func TestService_NodesChangeDuringSlowCalls_LastCallHasThem(t *testing.T) {
 		if before := calls[i]; call.Started.Before(before.Ended) {
 			t.Errorf("%+v began during %+v", call, before)
 		}
+	}
+}
+
+// balancerCalls keeps what each call for a load balancer got, which [fake.Call] does not have.
+type balancerCalls struct {
+	mu    sync.Mutex
+	calls []balancerCall
+}
+
+type balancerCall struct {
+	method  fake.Method
+	service *corev1.Service
+	nodes   string
+}
+
+// of returns the calls for a Service, in the order in which they began.
+func (b *balancerCalls) of(service string) (calls []balancerCall) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.calls {
+		if keyOf(c.service) == service {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func (b *balancerCalls) add(method fake.Method, s *corev1.Service, nodes []*corev1.Node) {
+	var names []string
+	for _, node := range nodes {
+		names = append(names, node.Name)
+	}
+	slices.Sort(names)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.calls = append(b.calls, balancerCall{method, s.DeepCopy(), strings.Join(names, " ")})
+}
+
+// wrap makes a Manager's provider keep its calls here.
+func (b *balancerCalls) wrap(p *ccm.Params) {
+	open := p.Providers[0].New
+	p.Providers[0].New = func(
+		ctx context.Context, env ccm.ProviderEnv,
+	) (cloudprovider.Interface, error) {
+		cloud, err := open(ctx, env)
+		return keptCloud{cloud, b}, err
+	}
+}
+
+type keptCloud struct {
+	cloudprovider.Interface
+	kept *balancerCalls
+}
+
+func (c keptCloud) LoadBalancer() (cloudprovider.LoadBalancer, bool) {
+	lb, ok := c.Interface.LoadBalancer()
+	return keptBalancers{lb, c.kept}, ok
+}
+
+type keptBalancers struct {
+	cloudprovider.LoadBalancer
+	kept *balancerCalls
+}
+
+func (b keptBalancers) EnsureLoadBalancer(
+	ctx context.Context, cluster string, s *corev1.Service, nodes []*corev1.Node,
+) (*corev1.LoadBalancerStatus, error) {
+	b.kept.add("EnsureLoadBalancer", s, nodes)
+	return b.LoadBalancer.EnsureLoadBalancer(ctx, cluster, s, nodes)
+}
+
+func (b keptBalancers) UpdateLoadBalancer(
+	ctx context.Context, cluster string, s *corev1.Service, nodes []*corev1.Node,
+) error {
+	b.kept.add("UpdateLoadBalancer", s, nodes)
+	return b.LoadBalancer.UpdateLoadBalancer(ctx, cluster, s, nodes)
+}
+
+func (b keptBalancers) EnsureLoadBalancerDeleted(
+	ctx context.Context, cluster string, s *corev1.Service,
+) error {
+	b.kept.add("EnsureLoadBalancerDeleted", s, nil)
+	return b.LoadBalancer.EnsureLoadBalancerDeleted(ctx, cluster, s)
+}
+
+// A change of a label alone leads to no call. The other Service is in the same watch, so the
+// Manager has seen the label when it serves a later change of the other one.
+func TestService_LabelChangesBeforeANodeJoins_UpdateHasTheServiceAsItIs(t *testing.T) {
+	t.Parallel()
+	cloud, kept := newCloud(t, nil), &balancerCalls{}
+	runServiceLB(t, cloud, kept.wrap)
+	service := keyOf(createLoadBalancer(t, "relabeled"))
+	other := keyOf(createLoadBalancer(t, "relabeled-other"))
+	editService(t, "relabeled", func(s *corev1.Service) {
+		metav1.SetMetaDataLabel(&s.ObjectMeta, "example.com/team", "b")
+	})
+	editService(t, "relabeled-other", annotate("changed"))
+	waitCalls(t, cloud, "the other Service is ensured again", 2,
+		callsOf("EnsureLoadBalancer", other))
+
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("relabeled-1"))
+	waitMembers(t, cloud, service, "relabeled-1")
+	calls := kept.of(service)
+	last := calls[len(calls)-1]
+	if last.method != "UpdateLoadBalancer" {
+		t.Fatalf("the last call is %s", last.method)
+	}
+	if got := last.service.Labels["example.com/team"]; got != "b" {
+		t.Errorf("the update has the label %q, want b", got)
+	}
+	if !servicehelpers.HasLBFinalizer(last.service) {
+		t.Errorf("the update has the finalizers %q", last.service.Finalizers)
+	}
+	got, want := last.service.Status.LoadBalancer, getService(t, "relabeled").Status.LoadBalancer
+	if !servicehelpers.LoadBalancerStatusEqual(&got, &want) || len(got.Ingress) == 0 {
+		t.Errorf("the update has the addresses %v, want %v", got.Ingress, want.Ingress)
+	}
+}
+
+// The Manager has seen the node when the other load balancer has it.
+func TestService_NodeJoinsWhileTheCloudBuilds_EachLaterCallHasIt(t *testing.T) {
+	t.Parallel()
+	cloud, kept := newCloud(t, nil), &balancerCalls{}
+	runServiceLB(t, cloud, kept.wrap)
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("joins-1"))
+	other := keyOf(createLoadBalancer(t, "joins-other"))
+	waitMembers(t, cloud, other, "joins-1")
+
+	const service = "default/joins"
+	ensure := cloud.On("EnsureLoadBalancer").For(service)
+	release := ensure.Times(1).Hang()
+	ensure.Times(3).Fail(cloudproviderapi.NewRetryError("still building", time.Second))
+	ccmtest.CreateService(t, shared.Client(t), ccmtest.LoadBalancerService("joins"))
+	waitCalls(t, cloud, "the load balancer is created", 1,
+		callsOf("EnsureLoadBalancer", service))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("joins-2"))
+	waitMembers(t, cloud, other, "joins-1", "joins-2")
+	release()
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Client(t), "default", "joins"))
+	calls := kept.of(service)
+	if len(calls) < 4 {
+		t.Fatalf("there were %d calls, want at least 4", len(calls))
+	}
+	if calls[0].nodes != "joins-1" {
+		t.Errorf("the first call has the nodes %s", calls[0].nodes)
+	}
+	for i, call := range calls[1:] {
+		if call.nodes != "joins-1 joins-2" {
+			t.Errorf("call %d, %s, has the nodes %s", i+2, call.method, call.nodes)
+		}
+	}
+}
+
+// The Manager has seen the node when the other load balancer has it.
+func TestService_NodeJoinsDuringADeletion_NoUpdateArrives(t *testing.T) {
+	t.Parallel()
+	cloud, kept := newCloud(t, nil), &balancerCalls{}
+	m := runServiceLB(t, cloud, kept.wrap)
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("deletion-1"))
+	service := keyOf(createLoadBalancer(t, "deletion"))
+	other := keyOf(createLoadBalancer(t, "deletion-other"))
+	for _, name := range []string{service, other} {
+		waitMembers(t, cloud, name, "deletion-1")
+	}
+
+	release := cloud.On("EnsureLoadBalancerDeleted").For(service).Hang()
+	deleteService(t, "deletion")
+	waitCalls(t, cloud, "the deletion begins", 1, callsOf("EnsureLoadBalancerDeleted", service))
+	ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("deletion-2"))
+	waitMembers(t, cloud, other, "deletion-1", "deletion-2")
+	release()
+	ccmtest.Eventually(t, "the Service is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Services("default").Get, "deletion"))
+	if err := m.stop(); err != nil {
+		t.Fatal(err)
+	}
+	calls := kept.of(service)
+	begun := slices.IndexFunc(calls, func(c balancerCall) bool {
+		return c.method == "EnsureLoadBalancerDeleted"
+	})
+	for _, call := range calls[begun+1:] {
+		t.Errorf("after the deletion began, there was %s with the nodes %s", call.method,
+			call.nodes)
 	}
 }

@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // All rules that the four controllers need are in use.
@@ -33,19 +35,56 @@ func TestAll_NodeAndServiceGoThroughTheirWholeLives(t *testing.T) {
 		t.Fatal(err)
 	}
 	setNotReady(t, "n1")
-	ccmtest.Eventually(t, "the node has the shutdown taint",
-		ccmtest.Object(client.CoreV1().Nodes().Get, "n1", func(n *corev1.Node) error {
-			for _, taint := range n.Spec.Taints {
-				if taint.Key == cloudproviderapi.TaintNodeShutdown {
-					return nil
-				}
+	isShutDown := func(want bool) func(*corev1.Node) error {
+		return func(n *corev1.Node) error {
+			if slices.ContainsFunc(n.Spec.Taints, func(taint corev1.Taint) bool {
+				return taint.Key == cloudproviderapi.TaintNodeShutdown
+			}) != want {
+				return fmt.Errorf("its taints are %v", n.Spec.Taints)
 			}
-			return fmt.Errorf("its taints are %v", n.Spec.Taints)
-		}))
+			return nil
+		}
+	}
+	ccmtest.Eventually(t, "the node has the shutdown taint",
+		ccmtest.Object(client.CoreV1().Nodes().Get, "n1", isShutDown(true)))
+	if err := cloud.StartInstance("n1"); err != nil {
+		t.Fatal(err)
+	}
+	// The node is not ready yet.
+	ccmtest.Eventually(t, "the node has no shutdown taint",
+		ccmtest.Object(client.CoreV1().Nodes().Get, "n1", isShutDown(false)))
 	if err := cloud.RemoveInstance("n1"); err != nil {
 		t.Fatal(err)
 	}
 	ccmtest.Eventually(t, "the node is gone", ccmtest.Gone(client.CoreV1().Nodes().Get, "n1"))
+}
+
+// The API server refuses a status in which an address is there twice for a type.
+func TestAddresses_CloudReportsEachTwice_NodeHasThemOnce(t *testing.T) {
+	t.Parallel()
+	each := []corev1.NodeAddress{
+		{Type: corev1.NodeHostName, Address: "twice-1"},
+		{Type: corev1.NodeInternalIP, Address: "10.0.0.1"},
+		{Type: corev1.NodeInternalIP, Address: "fd00::1"},
+		{Type: corev1.NodeExternalIP, Address: "10.0.0.1"},
+	}
+	cloud := newCloud(t, nil)
+	if err := cloud.AddInstances(fake.Instance{
+		Name: "twice-1",
+		Addresses: slices.Concat(each, each, []corev1.NodeAddress{
+			{Type: corev1.NodeInternalIP, Address: "FD00:0:0::1"},
+		}),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, cloud)
+	client := shared.Client(t)
+	ccmtest.CreateNode(t, client, ccmtest.TaintedNode("twice-1"))
+	node := ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(client, "twice-1"))
+	if !slices.Equal(node.Status.Addresses, each) {
+		t.Errorf("the addresses are %v, want %v", node.Status.Addresses, each)
+	}
 }
 
 // setNotReady changes a node like its kubelet.

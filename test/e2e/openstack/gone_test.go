@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,8 +70,9 @@ func TestGone_NovaDeniesAServerTwice_NodeIsDeleted(t *testing.T) {
 // autoscalerTaint is written by the cluster autoscaler before it deletes the server of a node.
 const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
 
-// isKeptByTheGuard waits for an event that says that the guard keeps a node of the prefix.
-func isKeptByTheGuard(t *testing.T, prefix string) {
+// isKeptByTheGuard waits for an event that reports that the guard keeps one of the nodes, and
+// checks that no marked node has such an event.
+func isKeptByTheGuard(t *testing.T, names, marked []string) {
 	t.Helper()
 	ctx := t.Context()
 	ccmtest.Eventually(t, "an event says which node the guard keeps",
@@ -79,29 +82,38 @@ func isKeptByTheGuard(t *testing.T, prefix string) {
 			if err != nil {
 				return false, err
 			}
+			kept := false
 			for _, event := range events.Items {
-				if strings.HasPrefix(event.InvolvedObject.Name, prefix) {
+				name := event.InvolvedObject.Name
+				if slices.Contains(marked, name) {
+					return false, fmt.Errorf("marked node %s has the event %q", name, event.Message)
+				}
+				if slices.Contains(names, name) {
+					kept = true
 					if !strings.Contains(event.Message, "not marked for removal") {
 						t.Errorf("the event says %q", event.Message)
 					}
-					return true, nil
 				}
 			}
-			return false, errors.New("none of them is")
+			if !kept {
+				return false, errors.New("none of the nodes has the event")
+			}
+			return true, nil
 		})
 }
 
 // The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
-// Then Nova denies all servers, also those of 20 nodes that the autoscaler has marked meanwhile.
-func TestGone_LargeScaleDownThenALyingCloud_OnlyMarkedNodesGo(t *testing.T) {
+// In the same minute Nova denies all 100. Later the autoscaler marks 20 others.
+func TestGone_LargeScaleDownInALyingCloud_OnlyMarkedNodesGoInAMinute(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	ready(t, s)
 	nodes := shared.Client(t).CoreV1().Nodes()
 	var machines []machine
+	var names []string
 	for i := range 100 {
 		m := s.addServer(fmt.Sprintf("scaled-%d", i))
-		machines = append(machines, m)
+		machines, names = append(machines, m), append(names, m.name)
 		var marks []ccmtest.NodeOption
 		if i < 60 {
 			marks = append(marks,
@@ -109,32 +121,33 @@ func TestGone_LargeScaleDownThenALyingCloud_OnlyMarkedNodesGo(t *testing.T) {
 		}
 		tainted(t, m.name, marks...)
 	}
-	for _, m := range machines {
-		initialized(t, m.name)
+	for _, name := range names {
+		initialized(t, name)
 	}
-	gone := func(some []machine) {
+	began := shared.Audit().Mark()
+	deletions := []controlplane.Filter{
+		controlplane.ByUser(shared.User), controlplane.ByResource("", "nodes"),
+		controlplane.ByVerb("delete"), controlplane.ByCode(http.StatusOK),
+		controlplane.ByName(names...),
+	}
+	// wantDeleted waits at most a minute for all of them, and checks that no others are deleted.
+	wantDeleted := func(want []string) {
 		t.Helper()
-		for _, m := range some {
-			ccmtest.Eventually(t, m.name+" is gone", ccmtest.Gone(nodes.Get, m.name))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		records, err := shared.Audit().Wait(ctx, began, len(want), deletions...)
+		if err != nil {
+			t.Fatalf("in a minute %d of %d nodes are deleted: %v", len(records), len(want), err)
+		}
+		var got []string
+		for _, record := range records {
+			got = append(got, record.Name)
+		}
+		want = slices.Sorted(slices.Values(want))
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("the deleted nodes are %q, want %q", got, want)
 		}
 	}
-	stay := func(some []machine) {
-		t.Helper()
-		for _, m := range some {
-			if node := getNode(t, m.name); node.DeletionTimestamp != nil {
-				t.Errorf("%s is being deleted", m.name)
-			}
-		}
-	}
-
-	for _, m := range machines[:60] {
-		s.must(s.DeleteServer(m.id))
-	}
-	for _, m := range machines {
-		setReady(t, m.name, corev1.ConditionFalse)
-	}
-	gone(machines[:60])
-	stay(machines[60:])
 
 	s.Inject(openstacktest.Fault{
 		Service: openstacktest.ServiceCompute,
@@ -145,15 +158,25 @@ func TestGone_LargeScaleDownThenALyingCloud_OnlyMarkedNodesGo(t *testing.T) {
 			return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
 		},
 	})
-	isKeptByTheGuard(t, "scaled-")
-	stay(machines[60:])
+	for _, m := range machines[:60] {
+		s.must(s.DeleteServer(m.id))
+	}
+	for _, name := range names {
+		setReady(t, name, corev1.ConditionFalse)
+	}
+	wantDeleted(names[:60])
+	isKeptByTheGuard(t, names[60:], names[:60])
 	patch := fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, autoscalerTaint)
-	for _, m := range machines[60:80] {
-		if _, err := nodes.Patch(t.Context(), m.name, types.StrategicMergePatchType,
+	for _, name := range names[60:80] {
+		if _, err := nodes.Patch(t.Context(), name, types.StrategicMergePatchType,
 			[]byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	gone(machines[60:80])
-	stay(machines[80:])
+	wantDeleted(names[:80])
+	for _, name := range names[80:] {
+		if node := getNode(t, name); node.DeletionTimestamp != nil {
+			t.Errorf("%s is being deleted", name)
+		}
+	}
 }

@@ -1,10 +1,15 @@
 package openstack_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -52,6 +57,48 @@ func TestInit_Node_GetsTheDataOfTheCloud(t *testing.T) {
 	if made := s.since(0, changes); len(made) > 0 {
 		t.Errorf("OpenStack was changed:\n%s", describe(made))
 	}
+	r.unbroken()
+}
+
+// A kubelet may update its own Node. It cannot choose another server after the initialization.
+func TestNode_ProviderIDIsSet_APIServerRefusesToChangeIt(t *testing.T) {
+	t.Parallel()
+	const name, id = "fixed-1", "openstack:///own"
+	client := shared.Client(t)
+	ccmtest.CreateNode(t, client, ccmtest.ReadyNode(name, ccmtest.NodeProviderID(id)))
+	for _, other := range []string{`"openstack:///another"`, `""`, "null"} {
+		patch := []byte(`{"spec":{"providerID":` + other + `}}`)
+		_, err := client.CoreV1().Nodes().Patch(t.Context(), name, types.MergePatchType, patch,
+			metav1.PatchOptions{})
+		if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "providerID") {
+			t.Errorf("a patch to %s: %v, want a refusal that names providerID", other, err)
+		}
+	}
+	if got := getNode(t, name).Spec.ProviderID; got != id {
+		t.Errorf("the provider ID is %q, want %q", got, id)
+	}
+}
+
+func TestInit_ServerIsResized_LabelFollows(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.AddFlavor(openstacktest.Flavor{Name: "m1.small", VCPUs: 1, RAM: 2048})
+	s.AddFlavor(openstacktest.Flavor{Name: "m1.large", VCPUs: 4, RAM: 8192})
+	m := s.addServer("resized-1",
+		func(i *openstacktest.Server) { i.Flavor = "m1.small" })
+	r := ready(t, s, refreshed, func(l *launch) { l.Config.Node.UpdateLabels = true })
+	tainted(t, m.name)
+	if got := initialized(t, m.name).Labels[corev1.LabelInstanceTypeStable]; got != "m1.small" {
+		t.Errorf("the type of the new node is %q", got)
+	}
+	s.must(s.UpdateServer(m.id, func(i *openstacktest.Server) { i.Flavor = "m1.large" }))
+	ccmtest.Eventually(t, "the label is the new flavor",
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, m.name, func(n *corev1.Node) error {
+			if got := n.Labels[corev1.LabelInstanceTypeStable]; got != "m1.large" {
+				return fmt.Errorf("it is %q", got)
+			}
+			return nil
+		}))
 	r.unbroken()
 }
 

@@ -33,6 +33,73 @@ func TestLoadBalancer_Operator(t *testing.T) {
 	t.Run("another project's", func(t *testing.T) { o.in(t).foreign() })
 }
 
+// A quota of Octavia is told by a 403 that names the kind of object.
+func TestLoadBalancerQuotas_AreReached_Answer403(t *testing.T) {
+	t.Parallel()
+	o := openOctavia(t)
+	lb := o.create(project.Object{
+		"name": "lb", "vip_subnet_id": o.Subnets[4],
+		"listeners": []project.Object{{
+			"name": "listener", "protocol": "TCP", "protocol_port": 80,
+			"default_pool": project.Object{
+				"name": "pool", "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN",
+			},
+		}},
+	})
+	pool := o.ids(lb)["pool"]
+	limits := project.Object{
+		"load_balancer": 1, "listener": 1, "pool": 1, "member": 0, "health_monitor": 0,
+	}
+	path := "/quotas/" + o.Credentials().ProjectID
+	if o.Simulator == nil {
+		o.Admin().Must(http.MethodPut, project.LoadBalancer, "/lbaas"+path,
+			project.Object{"quota": limits})
+	} else {
+		for resource, limit := range limits {
+			o.Simulator.SetLoadBalancerQuota(strings.ReplaceAll(resource, "_", ""), limit.(int))
+		}
+	}
+	same(t, "the limit of load balancers",
+		o.User().Get(project.LoadBalancer, path, "quota")["load_balancer"], 1.0)
+	const met = "Quota has been met for resources: "
+	o.refuses([]refusal{
+		{
+			"another load balancer", http.MethodPost, "loadbalancers",
+			project.Object{"loadbalancer": project.Object{
+				"name": "more", "vip_subnet_id": o.Subnets[4],
+			}},
+			403, met + "Load Balancer",
+		},
+		{
+			"another listener", http.MethodPost, "listeners",
+			project.Object{"listener": project.Object{
+				"loadbalancer_id": lb, "protocol": "TCP", "protocol_port": 81,
+			}},
+			403, met + "Listener",
+		},
+		{
+			"another pool", http.MethodPost, "pools",
+			project.Object{"pool": project.Object{
+				"loadbalancer_id": lb, "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN",
+			}},
+			403, met + "Pool",
+		},
+		{
+			"a member", http.MethodPost, "pools/" + pool + "/members",
+			project.Object{"member": project.Object{"address": "10.0.1.9", "protocol_port": 1}},
+			403, met + "Member",
+		},
+		{
+			"a monitor", http.MethodPost, "healthmonitors",
+			project.Object{"healthmonitor": project.Object{
+				"pool_id": pool, "type": "TCP", "delay": 5, "timeout": 3, "max_retries": 1,
+			}},
+			403, met + "Health Monitor",
+		},
+	})
+	same(t, "the status after that", o.get("loadbalancers/" + lb)["provisioning_status"], "ACTIVE")
+}
+
 // versions are listed at the root. Addresses of a version tell nothing.
 func (o octavia) versions() {
 	root := strings.TrimSuffix(o.User().Endpoint(project.LoadBalancer), "/v2.0")

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/fxccm/fxccm/test/internal/project"
@@ -131,6 +132,56 @@ func TestFloatingIPs_LeadToAPort(t *testing.T) {
 			"Floating IP $a could not be found",
 		},
 	)
+}
+
+// A deletion may name the revision of a list: each change of another client refuses it, whatever it
+// changes, and without one it succeeds, wherever the floating IP leads to.
+func TestFloatingIPs_DeletionOfARevision_IsRefusedAfterEachChange(t *testing.T) {
+	t.Parallel()
+	n := newNeutron(t)
+	n.make("port", "ports", "port", `{"network_id":"$net"}`)
+	n.make("a", "floatingips", "floatingip", `{"floating_network_id":"$public"}`)
+	listed := func() string {
+		t.Helper()
+		revisions := n.list("/floatingips?project_id=$project&fields=id&fields=revision_number",
+			"floatingips", "revision_number")
+		if len(revisions) != 1 {
+			t.Fatalf("the list shows the revisions %v, want one", revisions)
+		}
+		return revisions[0]
+	}
+	remove := func(revision string) project.Answer {
+		t.Helper()
+		return n.ask("DELETE /floatingips/$a", "", "If-Match", "revision_number="+revision)
+	}
+	for _, change := range []exchange{
+		{"PUT /floatingips/$a", pointTo(`"$port"`), 200, "", ""},
+		{"PUT /floatingips/$a/tags", `{"tags":["a"]}`, 200, "", ""},
+		{"PUT /floatingips/$a/tags/b", "", 201, "", ""},
+		{"DELETE /floatingips/$a/tags", "", 204, "", ""},
+		{"PUT /floatingips/$a", `{"floatingip":{"description":"reserved"}}`, 200, "", ""},
+		{"PUT /floatingips/$a", pointTo("null"), 200, "", ""},
+		{"PUT /floatingips/$a", pointTo(`"$port"`), 200, "", ""},
+	} {
+		before := listed()
+		n.expect(change)
+		answer := remove(before)
+		if err := (exchange{status: 412, kind: "RevisionNumberConstraintFailed"}).compare(answer,
+			"Constrained to "+before); err != nil {
+			t.Errorf("after %s %s: %s\n%v", change.request, change.body, answer, err)
+		}
+	}
+	// An agent may report the status of the floating IP meanwhile.
+	answer := remove(listed())
+	for range 5 {
+		if answer.Status != http.StatusPreconditionFailed {
+			break
+		}
+		answer = remove(listed())
+	}
+	if answer.Status != http.StatusNoContent {
+		t.Errorf("the newest revision of an attached floating IP is not deleted: %s", answer)
+	}
 }
 
 // TestFloatingIPs_WhereTheyAreMade: of a subnet that the user need not see; with an address only by

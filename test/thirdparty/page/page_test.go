@@ -98,8 +98,8 @@ func TestPage_EachSizeAndScheme_FitsIsQuietAndAccessible(t *testing.T) {
 					tab.checkAccessibility(string(check))
 				}
 				tab.checkSilence()
-				if name == "night" && *update {
-					tab.write()
+				if name == "night" {
+					tab.checkPicture()
 				}
 			})
 		}
@@ -277,6 +277,25 @@ func (b *tab) checkAccessibility(axe string, except ...string) {
 	}
 	for _, violation := range result.Violations {
 		b.t.Error(violation)
+	}
+}
+
+// checkPicture fails the test if the problems of the page are not those of the screenshot.
+func (b *tab) checkPicture() {
+	b.t.Helper()
+	var problems []string
+	b.run(chromedp.Evaluate(`[...document.querySelectorAll("article li .what")].map(problem =>
+		problem.textContent.replace(/\(\d+\w*\)/, "").replace(/\s+/g, " ").trim())`, &problems))
+	now, path := strings.Join(problems, "\n")+"\n", filepath.Join(images, "statusz.txt")
+	if *update {
+		b.write()
+		if err := os.WriteFile(path, []byte(now), 0o644); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if pictured, err := os.ReadFile(path); err != nil || string(pictured) != now {
+		b.t.Errorf("the page has the problems\n%s\nand the screenshot\n%s\n(%v); run make screenshots",
+			now, pictured, err)
 	}
 }
 

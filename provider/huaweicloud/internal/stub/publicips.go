@@ -15,6 +15,13 @@ func (c *Cloud) AddPublicIP(address string) string {
 	return *c.newPublicIP(address, "theirs").Id
 }
 
+// SetPublicIPAddress gives an EIP its address.
+func (c *Cloud) SetPublicIPAddress(id, address string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.publicIPs[id].PublicIpAddress = &address
+}
+
 // PublicIPs returns the EIPs, sorted by ID.
 func (c *Cloud) PublicIPs() []model.PublicipShowResp { return sorted(c, c.publicIPs) }
 

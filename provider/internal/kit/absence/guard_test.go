@@ -3,6 +3,8 @@ package absence
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,29 +99,85 @@ func TestGuard_MarkedForRemoval_NeitherCountsNorWaits(t *testing.T) {
 	}
 }
 
-func TestIsLeaving_EachMark(t *testing.T) {
-	tainted := func(key string) *v1.Node {
-		return &v1.Node{Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: key}}}}
-	}
+// A markRow is a row of the table of marks in docs/explanation/openstack.md.
+type markRow struct {
+	mark, setBy string
+	nodes       []*v1.Node
+}
+
+func tainted(key string) *v1.Node {
+	return &v1.Node{Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: key}}}}
+}
+
+func markRows() []markRow {
 	now := metav1.Now()
-	for name, test := range map[string]struct {
-		node *v1.Node
-		want bool
-	}{
-		"no mark":            {&v1.Node{}, false},
-		"cluster autoscaler": {tainted("ToBeDeletedByClusterAutoscaler"), true},
-		"a candidate of it":  {tainted("DeletionCandidateOfClusterAutoscaler"), false},
-		"Karpenter":          {tainted("karpenter.sh/disrupted"), true},
-		"Karpenter, before":  {tainted("karpenter.sh/disruption"), true},
-		"a given key":        {tainted("example.com/leaving"), true},
-		"another key":        {tainted("example.com/other"), false},
-		"cordoned":           {&v1.Node{Spec: v1.NodeSpec{Unschedulable: true}}, false},
-		"deleted": {
-			&v1.Node{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, true,
+	return []markRow{
+		{
+			"the taint `ToBeDeletedByClusterAutoscaler`",
+			"the cluster autoscaler, before it deletes the server; the Node is left to the cloud " +
+				"controller manager",
+			[]*v1.Node{tainted("ToBeDeletedByClusterAutoscaler")},
+		},
+		{
+			"the taint `karpenter.sh/disrupted`, before Karpenter v1 `karpenter.sh/disruption`",
+			"Karpenter, before it drains the node",
+			[]*v1.Node{tainted("karpenter.sh/disrupted"), tainted("karpenter.sh/disruption")},
+		},
+		{
+			"`metadata.deletionTimestamp`",
+			"a client that has deleted the Node, while a finalizer keeps it",
+			[]*v1.Node{{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}},
+		},
+		{
+			"a taint with a key of `removal-taints` in cloud.conf", "any other tool",
+			[]*v1.Node{tainted("example.com/leaving")},
+		},
+	}
+}
+
+func TestIsLeaving_EachMark(t *testing.T) {
+	keys := []string{"example.com/leaving"}
+	for _, row := range markRows() {
+		for _, node := range row.nodes {
+			if !IsLeaving(node, keys) {
+				t.Errorf("%s: a node is not leaving: %+v", row.mark, node)
+			}
+		}
+	}
+	for name, node := range map[string]*v1.Node{
+		"no mark":                               {},
+		"a candidate of the cluster autoscaler": tainted("DeletionCandidateOfClusterAutoscaler"),
+		"another key":                           tainted("example.com/other"),
+		"cordoned":                              {Spec: v1.NodeSpec{Unschedulable: true}},
+		// All nodes of an old MachineSet have it from the beginning of a rollout.
+		"outdated for Cluster API": tainted("node.cluster.x-k8s.io/outdated-revision"),
+		"drained by Cluster API, which deletes the Node itself": {
+			ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+				"cluster.x-k8s.io/machine": "shop-1",
+			}},
+			Spec: v1.NodeSpec{Unschedulable: true, Taints: []v1.Taint{{
+				Key: "node.kubernetes.io/unschedulable", Effect: v1.TaintEffectNoSchedule,
+			}}},
 		},
 	} {
-		if got := IsLeaving(test.node, []string{"example.com/leaving"}); got != test.want {
-			t.Errorf("%s: leaving = %t, want %t", name, got, test.want)
+		if IsLeaving(node, keys) {
+			t.Errorf("%s: the node is leaving", name)
 		}
+	}
+}
+
+func TestPage_MarksForRemoval_AreThoseOfTheTests(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/explanation/openstack.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("\n  | mark | set by |\n  |---|---|\n")
+	for _, row := range markRows() {
+		fmt.Fprintf(&table, "  | %s | %s |\n", row.mark, row.setBy)
+	}
+	table.WriteString("\n")
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("the page lacks this table:\n%s", table.String())
 	}
 }

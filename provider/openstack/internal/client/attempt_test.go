@@ -8,11 +8,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/gophercloud/gophercloud/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -83,6 +86,32 @@ func TestResponse_NotJSON_ErrorNamesItsType(t *testing.T) {
 		"not JSON but text/html", "(port_list)")
 	if n := s.count("/ports"); n != 1 {
 		t.Errorf("%d attempts, want one because a retry gets the same page", n)
+	}
+}
+
+func TestRequest_Fails_URLAndAnswerAreOnlyInTheLogAtV4(t *testing.T) {
+	for verbosity, isLogged := range map[int]bool{3: false, 4: true} {
+		s, cfg := newStub(t, func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, http.StatusNotFound, map[string]any{"NeutronError": map[string]any{
+				"type": "PortNotFound", "message": "Port 1234 could not be found.", "detail": "x7",
+			}})
+		})
+		written := &logs{}
+		f := open(t, cfg, func(o *Options) {
+			o.Logger = funcr.New(written.write, funcr.Options{Verbosity: verbosity})
+		})
+		err := get(within(t), f.Clients, "ports/1234")
+		wantError(t, cfg, err, "Neutron: 404 Port 1234 could not be found")
+		text := written.String()
+		noSecret(t, cfg, "log", text)
+		for _, part := range []string{"Request to OpenStack failed", s.URL, "/ports/1234", "x7"} {
+			if strings.Contains(text, part) != isLogged {
+				t.Errorf("the log at -v=%d is %s, has %q: %t", verbosity, text, part, isLogged)
+			}
+			if err != nil && strings.Contains(err.Error(), part) {
+				t.Errorf("the error %q has %q", err, part)
+			}
+		}
 	}
 }
 
@@ -193,6 +222,26 @@ func TestRedirect_IsFollowedWithinTheServiceOnly(t *testing.T) {
 	}
 	if len(reached) != 0 {
 		t.Errorf("the other host was reached with the tokens %q", reached)
+	}
+}
+
+// The body of the login has the password.
+func TestLogin_IsRedirectedToAnotherHost_PasswordIsNotSentThere(t *testing.T) {
+	var arrived atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived.Add(1)
+	}))
+	defer other.Close()
+	for _, code := range []int{302, 307, 308} {
+		s, cfg := newStub(t, status(200))
+		s.answerLogins(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path, code)
+		})
+		f := open(t, cfg)
+		wantError(t, cfg, get(within(t), f.Clients, "ports"), "Keystone", strconv.Itoa(code))
+	}
+	if n := arrived.Load(); n != 0 {
+		t.Errorf("%d requests arrived at the other host", n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -194,6 +196,71 @@ func TestFence_ClosesDuringARequest_TheConnectionOfTheRequestEnds(t *testing.T) 
 		_, left := s.connections()
 		return left == 0
 	})
+}
+
+// countedConn counts the bytes that were written.
+type countedConn struct {
+	net.Conn
+	written *atomic.Int64
+}
+
+func (c countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+// The network fails while a request is on its way, leadership is lost, and the network works again.
+func TestFence_ClosesWhileTheNetworkFails_RequestNeverArrives(t *testing.T) {
+	s, cfg := newStub(t, status(200))
+	network, err := netfault.Listen(s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = network.Close() })
+	cfg.Global.AuthURL = "http://" + network.Addr() + "/v3"
+	cfg.Global.NetworkEndpoint = "http://" + network.Addr() + "/network"
+	gate := fence.New(nil, clock.RealClock{})
+	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })
+	var written atomic.Int64
+	transport := f.current.transport
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, to, address string) (net.Conn, error) {
+		conn, err := dial(ctx, to, address)
+		if err != nil {
+			return nil, err
+		}
+		return countedConn{conn, &written}, nil
+	}
+	if err := get(within(t), f.Clients, "ports"); err != nil {
+		t.Fatal(err)
+	}
+	if n := network.Connections(); n != 1 {
+		t.Fatalf("%d connections to the cloud, want 1", n)
+	}
+	if err := network.Set(netfault.Stall()); err != nil {
+		t.Fatal(err)
+	}
+	before := written.Load()
+	done := make(chan error, 1)
+	go func() { done <- send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}) }()
+	until(t, "the request is written", func() bool { return written.Load() > before })
+	gate.Close(errors.New("lost"))
+	if err := <-done; !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("got %v, want the fence's reason", err)
+	}
+	// A connection that is only closed stays open in the network, which has its last bytes.
+	until(t, "the connection is reset", func() bool { return network.Connections() == 0 })
+	if err := network.Set(netfault.Pass()); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the connection of the cloud ends", func() bool {
+		_, left := s.connections()
+		return left == 0
+	})
+	if n := s.count("/routers/1"); n != 0 {
+		t.Errorf("%d requests arrived after another process may lead", n)
+	}
 }
 
 // A connection may be established after its request has ended.

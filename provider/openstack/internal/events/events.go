@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fxccm/fxccm/internal/events/catalog"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // Reason is the reason of an event. Only the constants of this package are used.
@@ -91,13 +92,8 @@ type Event struct {
 // maxMessage limits a message in a status.
 const maxMessage = 1024
 
-// Shorten limits a message, which may contain the answer of a server.
-func Shorten(message string) string {
-	if runes := []rune(message); len(runes) > maxMessage {
-		return string(runes[:maxMessage]) + "..."
-	}
-	return message
-}
+// Shorten limits a message, which may contain the answer of a server, and makes it printable.
+func Shorten(message string) string { return printable.Text(message, maxMessage) }
 
 // OfServices are the events on Services.
 func OfServices() []Event {

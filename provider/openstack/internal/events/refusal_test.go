@@ -3,7 +3,11 @@ package events
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gophercloud/gophercloud/v2"
@@ -53,5 +57,37 @@ func TestExplain_EachFailure_HasServiceCauseAndWhatFollows(t *testing.T) {
 	}
 	if Explain(nil) != nil {
 		t.Error("no error is explained")
+	}
+}
+
+// Outside of this package, a test wants the advice of each refusal: the simulated cloud refuses as
+// the row says.
+func TestRefusals_EachAdvice_IsInATestOfTheCodeThatGivesIt(t *testing.T) {
+	var tests strings.Builder
+	for _, dir := range []string{"../../../openstack", "../../../../cmd"} {
+		err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(name, "_test.go") ||
+				strings.Contains(name, "/internal/events/") {
+				return err
+			}
+			content, err := os.ReadFile(name)
+			tests.Write(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range OfRefusals() {
+		_, advice, _ := strings.Cut(r.format, "; ")
+		for _, end := range []string{"%", ",", ";", ":"} {
+			advice, _, _ = strings.Cut(advice, end)
+		}
+		if words := strings.Fields(advice); len(words) == 0 {
+			t.Errorf("%q gives no advice", r.format)
+		} else if first := strings.Join(words[:min(len(words), 3)], " "); !strings.Contains(
+			tests.String(), first) {
+			t.Errorf("no test outside of this package wants %q", first)
+		}
 	}
 }

@@ -64,9 +64,8 @@ func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, 
 		default:
 			// The server exists, but only a name or a provider ID proves that it is the node's.
 			return outcome{},
-				fmt.Errorf("%w: no server has its name; server %s has its ID but is named %s: "+
-					"rename it, or set "+
-					"--provider-id of the kubelet", ErrUnmatched, id, other.servers[0].Name)
+				fmt.Errorf("%w: server %s has its ID but is named %s", ErrUnmatched, id,
+					other.servers[0].Name)
 		}
 	}
 	return named, nil

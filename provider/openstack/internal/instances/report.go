@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -52,7 +53,7 @@ func (i *Instances) reportOf(node *v1.Node) Report {
 	case failed.err == nil:
 		report.Message = "OpenStack has returned the server; the node controller updates the node"
 	default:
-		report.Reason, report.Message = nodeReason(failed.err), events.Shorten(failed.err.Error())
+		report.Reason, report.Message = nodeReason(failed.err), textOf(failed.err)
 	}
 	return report
 }
@@ -126,12 +127,36 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 		return
 	}
 	result.reason, result.told = reason, result.at
-	text := "The node cannot be initialized: " + events.Shorten(result.err.Error())
-	// The errors of these say themselves what to do.
-	if reason != events.LookupFailed && reason != events.SeveralServers {
-		text += ". " + events.AdviceOf(reason)
+	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason),
+		"The node cannot be initialized: "+textOf(result.err))
+}
+
+// causes are the errors about which Nova has answered.
+var causes = []error{
+	ErrUnmatched, ErrSeveral, errNodeIP, absence.ErrUnconfirmed, absence.ErrMassDeletion,
+	cloudprovider.InstanceNotFound,
+}
+
+// textOf returns the text about a failed lookup for people, who see it at the node: the service,
+// the cause, and what follows or what to do.
+func textOf(err error) string {
+	reason, text := nodeReason(err), err.Error()
+	if reason == events.LookupFailed {
+		return events.Shorten(text)
 	}
-	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason), text)
+	for _, cause := range causes {
+		if i := strings.Index(text, cause.Error()); i >= 0 {
+			text = text[i:] // without what was being done
+			break
+		}
+	}
+	text = "Nova: " + events.Shorten(text)
+	// These errors say themselves what follows.
+	if reason == events.SeveralServers || errors.Is(err, absence.ErrUnconfirmed) {
+		return text
+	}
+	advice := strings.TrimSuffix(events.AdviceOf(reason), ".")
+	return text + "; " + strings.ToLower(advice[:1]) + advice[1:]
 }
 
 // recordReplaced writes an event if the server of an initialized node is missing and the last list

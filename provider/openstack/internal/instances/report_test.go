@@ -25,7 +25,10 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 			prepare: func(w *world, _ *v1.Node) { w.addServer("new") },
 			ask:     true, reason: events.NodeWaiting, text: "has returned the server",
 		},
-		"no server": {ask: true, reason: events.ServerNotFound, text: "no server"},
+		"no server": {
+			ask: true, reason: events.ServerNotFound,
+			text: "; give the server the name of the node, or set --provider-id of the kubelet",
+		},
 		"two servers": {
 			prepare: func(w *world, _ *v1.Node) { w.addServer("new"); w.addServer("new") },
 			ask:     true, reason: events.SeveralServers, text: "several servers",
@@ -78,8 +81,17 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 			got := w.Reports()
 			if len(got) != 1 || got[0].Node != "new" || got[0].Reason != c.reason ||
 				!strings.Contains(got[0].Message, c.text) {
-				t.Errorf("the reports are %+v; want one of the new node, %s, %q", got, c.reason,
+				t.Fatalf("the reports are %+v; want one of the new node, %s, %q", got, c.reason,
 					c.text)
+			}
+			text := got[0].Message
+			_, whatFollows, _ := strings.Cut(text, "; ")
+			// The client of the provider names the service of a failed request.
+			isOfNova := strings.HasPrefix(text, "Nova: ") || name == "another region" ||
+				name == "Nova fails" && strings.HasPrefix(text, "OpenStack: 500 ")
+			if c.reason != events.NodeWaiting && (!isOfNova || whatFollows == "" ||
+				strings.HasSuffix(text, ".") || strings.Count(text, ": ") > 2) {
+				t.Errorf("%q is not a service, a cause, and what follows or what to do", text)
 			}
 		})
 	}

@@ -43,7 +43,8 @@ func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 		return s, err
 	}
 	if id.Region != "" && id.Region != i.config.Region {
-		return s, fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q",
+		return s, fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q; "+
+			"correct region in cloud.conf",
 			node.Spec.ProviderID, id.Region, i.config.Region)
 	}
 	s.id = id.ID

@@ -201,6 +201,32 @@ func TestOldNova_MicroversionIsTriedOnce(t *testing.T) {
 	w.exactly(map[string]int{"server_list": 2, "port_list": 1, "flavor_get": 1})
 }
 
+func TestOldNova_NameOfAFlavor_IsReadAgainAfterAnHour(t *testing.T) {
+	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
+	w.addServer("node-1")
+	for _, c := range []struct {
+		later time.Duration
+		reads int
+	}{{0, 1}, {flavorLife - time.Second, 0}, {time.Second, 1}} {
+		w.pass(c.later)
+		w.cloud.ForgetCalls()
+		if kind := w.metadata(newNode("node-1")).InstanceType; kind != "m1.small" {
+			t.Errorf("the instance type is %q, want m1.small", kind)
+		}
+		// A newer microversion is also tried again, and refused.
+		reads := 0
+		for _, call := range w.cloud.Calls() {
+			if call.Operation == "flavor_get" && call.Status == http.StatusOK {
+				reads++
+			}
+		}
+		if reads != c.reads {
+			t.Errorf("after another %s the flavor is read %d times, want %d", c.later, reads,
+				c.reads)
+		}
+	}
+}
+
 func TestUnreadableFlavor_OnlyNewNodesFail(t *testing.T) {
 	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
 	id := w.addServer("node-1")

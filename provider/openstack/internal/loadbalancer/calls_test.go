@@ -128,8 +128,8 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 	}
 	deleted := func(n, lists, gets int) counts {
 		return counts{
-			"loadbalancer_delete": n, "floating_ip_get": n, "floating_ip_delete": n,
-			"floating_ip_list": 1, list: lists, get: gets,
+			"loadbalancer_delete": n, "floating_ip_delete": n, "floating_ip_list": 1,
+			list: lists, get: gets,
 		}
 	}
 	changed := func(n, lists, gets int) counts {
@@ -160,13 +160,20 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 					services = append(services,
 						b.site.addService(fmt.Sprint("web-", i), ports...))
 				}
-				check := func(what string, want counts, took time.Duration, do func(i int)) {
+				// most is the limit for each Service.
+				check := func(
+					what string, want counts, most int, took time.Duration, do func(i int),
+				) {
 					t.Helper()
 					b.now.Step(time.Minute)
 					mark := b.site.mark()
 					b.each(test.services, took, do)
 					got := b.site.counts(mark)
 					t.Logf("%s: %d requests %v", what, total(got), got)
+					if n := total(got); n > most*test.services {
+						t.Errorf("%s: %d requests, want at most %d for each Service", what, n,
+							most)
+					}
 					for operation := range maps.Keys(got) {
 						if want[operation] == 0 {
 							t.Errorf("%s: %d requests %s", what, got[operation], operation)
@@ -181,12 +188,12 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 						}
 					}
 				}
-				check("creation", test.creation, creationTook,
+				check("creation", test.creation, 6, creationTook,
 					func(i int) { b.serve(services[i], nodes[:2]) })
 				b.now.Step(floatingIPMaxAge)
-				check("node added", test.addition, changeTook,
+				check("node added", test.addition, 3+test.ports, changeTook,
 					func(i int) { b.update(services[i], nodes) })
-				check("deletion", test.deletion, deletionTook,
+				check("deletion", test.deletion, 7, deletionTook,
 					func(i int) { b.delete(services[i]) })
 			})
 	}

@@ -335,8 +335,9 @@ func TestClusters_LimitOfShares_CountsBoth(t *testing.T) {
 			c.nodes[:1]); !isWait(err) {
 			t.Errorf("the third Service gets the error %v", err)
 		}
-		if said := cluster.site.said("max-shared-lb"); len(said) != 1 {
-			t.Errorf("the events are %q", said)
+		said := cluster.site.said("max-shared-lb")
+		if len(said) != 1 || !strings.HasPrefix(said[0], "Warning LoadBalancerNotShared: ") {
+			t.Errorf("the events are %q, want one LoadBalancerNotShared", said)
 		}
 	}
 	c.want(t, "after that", bothPorts, c.bothTags()...)

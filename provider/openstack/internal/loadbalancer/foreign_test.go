@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -214,6 +215,26 @@ func TestEnsure_SharingIsNotAllowed_IsRefusedAndTheGuestCanBeDeleted(t *testing.
 	strict.ensure(s.addService("own", 80), c.nodes[1])
 	strict.remove(c.guest)
 	c.want(t, "without the guest", ownersPort, c.ownerTags()...)
+}
+
+func TestEnsure_NoAnnotationIsAllowed_LoadBalancerWithoutMarksIsNotJoined(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	node := s.addNode("a")
+	stranger := s.AddLoadBalancer(openstacktest.LoadBalancer{VIPSubnetID: s.subnet})
+	guest := s.addGuest(stranger, "guest", 80)
+	s.defaults.LoadBalancer.AllowedAnnotations = "none"
+	mark := s.mark()
+	s.begin("cluster-1", s.kube).wantRefused(events.NotAllowed, guest, node)
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("these requests change something: %q", writes)
+	}
+	// The default joins it, as OCCM does.
+	s.defaults.LoadBalancer.AllowedAnnotations = cloudconf.Default().LoadBalancer.AllowedAnnotations
+	s.begin("cluster-1", s.kube).ensure(guest, node)
+	if lb, err := s.LoadBalancer(stranger); err != nil || len(lb.Listeners) != 1 {
+		t.Errorf("by default the load balancer is %+v, %v, want the listener of the Service", lb, err)
+	}
 }
 
 func TestClusterUID_APIServerReportsNone_IsAnError(t *testing.T) {

@@ -17,6 +17,11 @@
 // (state.go) holds a load balancer that was just created and its floating IPs, for minutes. A
 // reconcile does not wait for long: while Octavia is at work it returns an api.RetryError, and the
 // next one continues with what it finds. So a load balancer that is stuck delays no other.
+//
+// A reconcile reads the nodes itself (nodesOr), because the service controller leaves out nodes
+// that are about to be removed or shut down, which here keep weight 0, and a repair gets none at
+// all. Repairs have a retry queue of their own (repair.go), because the service controller does not
+// watch the cloud: it makes no call after drift, so it retries none.
 package loadbalancer
 
 import (

@@ -72,3 +72,54 @@ func TestOVN_PartsAreNotCreatedYet_AreWaitedFor(t *testing.T) {
 		t.Errorf("load balancers %v are left", left)
 	}
 }
+
+// ovn-octavia-provider refuses a member outside the VIP's subnet whose subnet is not named.
+func TestOVN_VIPIsBesideTheNodes_EachMemberNamesTheNodesSubnet(t *testing.T) {
+	t.Parallel()
+	for name, place := range map[string]func(s *site, network, subnet string, service *v1.Service){
+		"subnets of annotations": func(s *site, _, subnet string, service *v1.Service) {
+			annotations("subnet-id", subnet, "member-subnet-id", s.subnet)(service)
+		},
+		"subnets of cloud.conf": func(s *site, _, subnet string, _ *v1.Service) {
+			s.defaults.LoadBalancer.SubnetID = subnet
+			s.defaults.LoadBalancer.MemberSubnetID = s.subnet
+		},
+		"network of the VIP": func(_ *site, network, _ string, service *v1.Service) {
+			annotations("network-id", network)(service)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.defaults.LoadBalancer.LBProvider = octavia.ProviderOVN
+			s.defaults.LoadBalancer.LBMethod = "SOURCE_IP_PORT"
+			s.defaults.LoadBalancer.InternalLB = true
+			network := s.AddNetwork(openstacktest.Network{Name: "front"})
+			subnet := s.AddSubnet(openstacktest.Subnet{
+				NetworkID: network, CIDR: "172.16.0.0/24",
+			})
+			service := s.addService("web", 80, 443)
+			place(s, network, subnet, service)
+			s.update(service)
+			c, a, b := s.begin("cluster-1", s.kube), s.addNode("a"), s.addNode("b")
+			for _, nodes := range [][]*v1.Node{{a}, {a, b}} {
+				c.ensure(service, nodes...)
+				lb := s.LoadBalancers()[0]
+				if lb.VIPSubnetID != subnet || len(lb.Pools) != 2 {
+					t.Fatalf("the load balancer is %+v, want one in subnet %s", lb, subnet)
+				}
+				for _, pool := range lb.Pools {
+					if len(pool.Members) != len(nodes) {
+						t.Errorf("the members are %+v, want %d", pool.Members, len(nodes))
+					}
+					for _, m := range pool.Members {
+						if m.SubnetID != s.subnet {
+							t.Errorf("member %s names the subnet %q, want %s", m.Name, m.SubnetID,
+								s.subnet)
+						}
+					}
+				}
+			}
+		})
+	}
+}

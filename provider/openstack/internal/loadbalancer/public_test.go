@@ -1,7 +1,10 @@
 package loadbalancer
 
 import (
+	"fmt"
 	"net/netip"
+	"os"
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -42,6 +45,17 @@ func (p *place) families(families ...v1.IPFamily) {
 	p.update(p.service)
 }
 
+func (p *place) request(address string) {
+	p.service.Spec.LoadBalancerIP = address
+	p.update(p.service)
+}
+
+// addOwnExternal adds an external network that belongs to the project and is not shared.
+func (p *place) addOwnExternal() externalNetwork {
+	return p.addExternal(openstacktest.Network{Name: "own", ProjectID: p.Credentials().ProjectID},
+		ownRange, ownRangeV6)
+}
+
 // addExternal adds an external network.
 func (p *place) addExternal(network openstacktest.Network, v4, v6 string) externalNetwork {
 	network.External = true
@@ -79,120 +93,335 @@ func (p *place) addTenantNetwork(network openstacktest.Network, cidr, external s
 	return id
 }
 
-// The rows are those of the table in docs/explanation/openstack-load-balancers.md.
+// A publishedRow is a row of the table in docs/explanation/openstack-load-balancers.md.
+type publishedRow struct {
+	vip, published string
+	// floating is the number of floating IPs.
+	floating int
+	cases    map[string]publishedCase
+}
+
+type publishedCase struct {
+	prepare func(*place)
+	// published are the ranges of the published addresses.
+	published []string
+}
+
+// The ranges of newPlace.
+const (
+	publicRange                = "203.0.113.0/24"
+	tenantRange, tenantRangeV6 = "10.0.0.0/8", "fd00::/64"
+	secondRange, secondRangeV6 = "198.51.100.0/24", "2001:db8:1::/64"
+	sharedRange, sharedRangeV6 = "192.0.2.0/24", "2001:db8:2::/64"
+	ownRange, ownRangeV6       = "198.18.0.0/24", "2001:db8:3::/64"
+)
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	p := &place{site: newSite(t, openstacktest.WithUserChosenAddresses())}
+	p.second = p.addExternal(openstacktest.Network{Name: "second"}, secondRange,
+		secondRangeV6)
+	p.shared = p.addExternal(openstacktest.Network{Name: "shared", Shared: true}, sharedRange,
+		sharedRangeV6)
+	p.service = p.addService("web", 80)
+	return p
+}
+
+// vipPort adds an unused port in a subnet.
+func (p *place) vipPort(network, subnet string) string {
+	return p.AddPort(openstacktest.Port{
+		NetworkID: network, FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet}},
+	})
+}
+
+// othersNetwork adds a shared network of another project.
+func (p *place) othersNetwork() string {
+	return p.addTenantNetwork(openstacktest.Network{
+		Name: "shared", Shared: true, ProjectID: "another",
+	}, "10.1.0.0/16", p.external)
+}
+
+// addV6 adds an IPv6 subnet to the nodes' network.
+func (p *place) addV6() string {
+	return p.AddSubnet(openstacktest.Subnet{NetworkID: p.network, CIDR: tenantRangeV6})
+}
+
+func publishedRows() []publishedRow {
+	return []publishedRow{
+		{
+			"IPv4 in the nodes' network, or in another network of the project or shared with it",
+			"a floating IP of the external network to which its router leads", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(*place) {}, []string{publicRange}},
+				"another network of the project": {func(p *place) {
+					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
+						"10.1.0.0/16", p.external))
+				}, []string{publicRange}},
+				"a shared network of another project": {func(p *place) {
+					p.with("network-id", p.othersNetwork())
+				}, []string{publicRange}},
+				"a network whose router leads to the second external network": {func(p *place) {
+					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
+						"10.1.0.0/16", p.second.id))
+				}, []string{secondRange}},
+				"a port": {func(p *place) {
+					p.with("port-id", p.vipPort(p.network, p.subnet))
+				}, []string{publicRange}},
+			},
+		},
+		{
+			"the same, with `spec.loadBalancerIP`", "the floating IP with this address", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.request("203.0.113.77")
+				}, []string{"203.0.113.77/32"}},
+				"a network whose router leads to the second external network": {func(p *place) {
+					p.request("198.51.100.77")
+					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
+						"10.1.0.0/16", p.second.id))
+				}, []string{"198.51.100.77/32"}},
+			},
+		},
+		{
+			"IPv4 in such a network, and the Service is internal", "the VIP", 0,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) { p.internal() }, []string{tenantRange}},
+				"a shared network of another project": {func(p *place) {
+					p.internal()
+					p.with("network-id", p.othersNetwork())
+				}, []string{"10.1.0.0/16"}},
+				"a port": {func(p *place) {
+					p.internal()
+					p.with("port-id", p.vipPort(p.network, p.subnet))
+				}, []string{tenantRange}},
+			},
+		},
+		{
+			"the same, with `spec.loadBalancerIP`", "the VIP, which gets this address", 0,
+			map[string]publishedCase{
+				"the nodes' network, internal": {func(p *place) {
+					p.internal()
+					p.request("10.0.7.77")
+				}, []string{"10.0.7.77/32"}},
+			},
+		},
+		{
+			"IPv4 in an external network, shared or not, named by `network-id`, `subnet-id` or " +
+				"`port-id`, or because the nodes are there", "the VIP", 0,
+			map[string]publishedCase{
+				"its network": {func(p *place) {
+					p.with("network-id", p.external)
+				}, []string{publicRange}},
+				"its network, internal": {func(p *place) {
+					p.internal()
+					p.with("network-id", p.external)
+				}, []string{publicRange}},
+				"its network, shared": {func(p *place) {
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRange}},
+				"its network, shared and internal": {func(p *place) {
+					p.internal()
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRange}},
+				"its subnet, shared": {func(p *place) {
+					p.with("subnet-id", p.shared.v4)
+				}, []string{sharedRange}},
+				"its subnet, not shared": {func(p *place) {
+					p.with("subnet-id", p.addOwnExternal().v4)
+				}, []string{ownRange}},
+				"a port": {func(p *place) {
+					p.with("port-id", p.vipPort(p.external, p.floating))
+				}, []string{publicRange}},
+				"a port in the second external network": {func(p *place) {
+					p.with("port-id", p.vipPort(p.second.id, p.second.v4))
+				}, []string{secondRange}},
+				"the nodes": {func(p *place) {
+					p.node = p.addPublicNode("public")
+				}, []string{sharedRange}},
+			},
+		},
+		{
+			"the same, with `spec.loadBalancerIP`", "the VIP, which gets this address", 0,
+			map[string]publishedCase{
+				"its network": {func(p *place) {
+					p.request("203.0.113.77")
+					p.with("network-id", p.external)
+				}, []string{"203.0.113.77/32"}},
+			},
+		},
+		{
+			"the same, and `floating-network-id` names this or another external network",
+			"the VIP", 0,
+			map[string]publishedCase{
+				"another": {func(p *place) {
+					p.with("network-id", p.external, "floating-network-id", p.second.id)
+				}, []string{publicRange}},
+				"the same, the second": {func(p *place) {
+					p.with("network-id", p.second.id, "floating-network-id", p.second.id)
+				}, []string{secondRange}},
+			},
+		},
+		{
+			"IPv6 in any network", "the VIP", 0,
+			map[string]publishedCase{
+				"a subnet of an external network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.shared.v6)
+				}, []string{sharedRangeV6}},
+				"an external network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRangeV6}},
+				"a subnet of an external network, not shared": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.addOwnExternal().v6)
+				}, []string{ownRangeV6}},
+				"an external network, internal": {func(p *place) {
+					p.internal()
+					p.families(v1.IPv6Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRangeV6}},
+				"a port in an external network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.second.id, p.second.v6))
+				}, []string{secondRangeV6}},
+				"the nodes' network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.addV6())
+				}, []string{tenantRangeV6}},
+				"the nodes' network, internal": {func(p *place) {
+					p.internal()
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.addV6())
+				}, []string{tenantRangeV6}},
+				"a port in the nodes' network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.network, p.addV6()))
+				}, []string{tenantRangeV6}},
+			},
+		},
+		{
+			"both families in a private network", "a floating IP, and the IPv6 VIP", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.addV6()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+				}, []string{publicRange, tenantRangeV6}},
+			},
+		},
+		{
+			"the same, and `port-id` names a port there", "a floating IP; IPv6 is not served", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.addV6()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.network, p.subnet))
+				}, []string{publicRange}},
+			},
+		},
+		{
+			"both families in a private network, and the Service is internal", "both VIPs", 0,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.internal()
+					p.addV6()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+				}, []string{tenantRange, tenantRangeV6}},
+			},
+		},
+		{
+			"both families in an external network", "both VIPs", 0,
+			map[string]publishedCase{
+				"its subnet": {func(p *place) {
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("subnet-id", p.shared.v4)
+				}, []string{sharedRange, sharedRangeV6}},
+				"its network": {func(p *place) {
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRange, sharedRangeV6}},
+				"its network, internal": {func(p *place) {
+					p.internal()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRange, sharedRangeV6}},
+			},
+		},
+		{
+			"the same, and `port-id` names a port there",
+			"the VIP; the second family is not served", 0,
+			map[string]publishedCase{
+				"IPv4 first": {func(p *place) {
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("port-id", p.vipPort(p.shared.id, p.shared.v4))
+				}, []string{sharedRange}},
+				"IPv6 first": {func(p *place) {
+					p.families(v1.IPv6Protocol, v1.IPv4Protocol)
+					p.with("port-id", p.vipPort(p.shared.id, p.shared.v6))
+				}, []string{sharedRangeV6}},
+			},
+		},
+	}
+}
+
 func TestPublishedAddress_EachPlaceOfTheVIP_IsAFloatingIPOrTheVIP(t *testing.T) {
 	t.Parallel()
-	const tenant, public, second = "10.0.0.0/8", "203.0.113.0/24", "198.51.100.0/24"
-	const shared, sharedV6 = "192.0.2.0/24", "2001:db8:2::/64"
-	for name, test := range map[string]struct {
-		prepare func(*place)
-		// published are the ranges of the published addresses.
-		published []string
-		// floating is the number of floating IPs.
-		floating int
-	}{
-		"the nodes' network": {func(*place) {}, []string{public}, 1},
-		"another network of the project": {func(p *place) {
-			p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
-				"10.1.0.0/16", p.external))
-		}, []string{public}, 1},
-		"a shared network of another project": {func(p *place) {
-			p.with("network-id", p.addTenantNetwork(openstacktest.Network{
-				Name: "shared", Shared: true, ProjectID: "another",
-			}, "10.1.0.0/16", p.external))
-		}, []string{public}, 1},
-		"a network whose router leads to the second external network": {func(p *place) {
-			p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
-				"10.1.0.0/16", p.second.id))
-		}, []string{second}, 1},
-		"a private network, internal": {func(p *place) {
-			p.internal()
-		}, []string{tenant}, 0},
-		"the external network": {func(p *place) {
-			p.with("network-id", p.external)
-		}, []string{public}, 0},
-		"an external network that is shared": {func(p *place) {
-			p.with("network-id", p.shared.id)
-		}, []string{shared}, 0},
-		"the external network, internal": {func(p *place) {
-			p.internal()
-			p.with("network-id", p.external)
-		}, []string{public}, 0},
-		"a subnet of an external network that is shared": {func(p *place) {
-			p.with("subnet-id", p.shared.v4)
-		}, []string{shared}, 0},
-		"a port in the external network": {func(p *place) {
-			p.with("port-id", p.AddPort(openstacktest.Port{
-				NetworkID: p.external, FixedIPs: []openstacktest.FixedIP{{SubnetID: p.floating}},
-			}))
-		}, []string{public}, 0},
-		"the external network, with a requested address": {func(p *place) {
-			p.service.Spec.LoadBalancerIP = "203.0.113.77"
-			p.with("network-id", p.external)
-		}, []string{"203.0.113.77/32"}, 0},
-		"one external network, and the floating network is the other": {func(p *place) {
-			p.with("network-id", p.external, "floating-network-id", p.second.id)
-		}, []string{public}, 0},
-		"the second external network, and the floating network is the same": {func(p *place) {
-			p.with("network-id", p.second.id, "floating-network-id", p.second.id)
-		}, []string{second}, 0},
-		"the nodes are in an external network": {func(p *place) {
-			p.node = p.addPublicNode("public")
-		}, []string{shared}, 0},
-		"IPv6 in an external network": {func(p *place) {
-			p.families(v1.IPv6Protocol)
-			p.with("subnet-id", p.shared.v6)
-		}, []string{sharedV6}, 0},
-		"both families in the nodes' network": {func(p *place) {
-			p.AddSubnet(openstacktest.Subnet{NetworkID: p.network, CIDR: "fd00::/64"})
-			p.families(v1.IPv4Protocol, v1.IPv6Protocol)
-		}, []string{public, "fd00::/64"}, 1},
-		"IPv6 in the nodes' network": {func(p *place) {
-			p.families(v1.IPv6Protocol)
-			p.with("subnet-id", p.AddSubnet(
-				openstacktest.Subnet{NetworkID: p.network, CIDR: "fd00::/64"}))
-		}, []string{"fd00::/64"}, 0},
-		"both families in an external network": {func(p *place) {
-			p.families(v1.IPv4Protocol, v1.IPv6Protocol)
-			p.with("subnet-id", p.shared.v4)
-		}, []string{shared, sharedV6}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := &place{site: newSite(t)}
-			p.second = p.addExternal(openstacktest.Network{Name: "second"}, second,
-				"2001:db8:1::/64")
-			p.shared = p.addExternal(openstacktest.Network{Name: "shared", Shared: true}, shared,
-				sharedV6)
-			p.service = p.addService("web", 80)
-			test.prepare(p)
-			if p.node == nil {
-				p.node = p.addNode("a")
-			}
-			c := p.begin("cluster-1", p.kube)
-			status := c.ensure(p.service, p.node)
-			if len(status.Ingress) != len(test.published) {
-				t.Fatalf("published is %+v, want addresses in %v", status.Ingress, test.published)
-			}
-			for i, cidr := range test.published {
-				if got := status.Ingress[i].IP; !netip.MustParsePrefix(cidr).Contains(
-					netip.MustParseAddr(got)) {
-					t.Errorf("published is %s, want an address in %s", got, cidr)
+	for _, row := range publishedRows() {
+		for name, test := range row.cases {
+			t.Run(row.vip+": "+name, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t)
+				test.prepare(p)
+				if p.node == nil {
+					p.node = p.addNode("a")
 				}
-			}
-			if n := p.counts(0)["floating_ip_create"]; n != test.floating {
-				t.Errorf("floating IPs were requested %d times, want %d", n, test.floating)
-			}
-			mark := p.mark()
-			c.ensure(p.service, p.node)
-			if writes := p.writes(mark); len(writes) > 0 {
-				t.Errorf("the next pass sends %v", writes)
-			}
-			c.remove(p.service)
-			if left := p.FloatingIPs(); len(left) > 0 {
-				t.Errorf("after the deletion, %v remain", left)
-			}
-		})
+				p.wantPublished(test.published, row.floating)
+			})
+		}
+	}
+}
+
+// wantPublished reconciles the Service twice, and deletes it. The addresses are in the ranges.
+func (p *place) wantPublished(ranges []string, floating int) {
+	p.t.Helper()
+	c := p.begin("cluster-1", p.kube)
+	status := c.ensure(p.service, p.node)
+	if len(status.Ingress) != len(ranges) {
+		p.t.Fatalf("published is %+v, want addresses in %v", status.Ingress, ranges)
+	}
+	for i, cidr := range ranges {
+		if got := status.Ingress[i].IP; !netip.MustParsePrefix(cidr).Contains(
+			netip.MustParseAddr(got)) {
+			p.t.Errorf("published is %s, want an address in %s", got, cidr)
+		}
+	}
+	if n := p.counts(0)["floating_ip_create"]; n != floating {
+		p.t.Errorf("floating IPs were requested %d times, want %d", n, floating)
+	}
+	mark := p.mark()
+	c.ensure(p.service, p.node)
+	if writes := p.writes(mark); len(writes) > 0 {
+		p.t.Errorf("the next pass sends %v", writes)
+	}
+	c.remove(p.service)
+	if left := p.FloatingIPs(); len(left) > 0 {
+		p.t.Errorf("after the deletion, %v remain", left)
+	}
+}
+
+func TestPage_PublishedAddresses_AreThoseOfTheTests(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/explanation/openstack-load-balancers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	table.WriteString("\n| VIP | published |\n|---|---|\n")
+	for _, row := range publishedRows() {
+		fmt.Fprintf(&table, "| %s | %s |\n", row.vip, row.published)
+	}
+	table.WriteString("\n")
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("the page lacks this table:\n%s", table.String())
 	}
 }
 

@@ -54,6 +54,8 @@ type repairs struct {
 
 	mu     sync.Mutex
 	closed bool
+	// failures are the texts of the last errors. The log has each once.
+	failures map[repair]string
 }
 
 // errOld means that a repair would act on old lists.
@@ -67,7 +69,7 @@ type repair struct {
 }
 
 func newRepairs(of *LoadBalancers) *repairs {
-	r := &repairs{of: of}
+	r := &repairs{of: of, failures: map[repair]string{}}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.traced = r.ctx
 	r.queue = workqueue.NewTypedRateLimitingQueueWithConfig(
@@ -165,14 +167,31 @@ func (r *repairs) settle(item repair, err error) {
 	switch {
 	case err == nil, r.isOver(err), r.isRetried(item.service):
 		r.queue.Forget(item)
+		r.failsWithNew(item, "")
 	case errors.As(err, &wait):
 		r.queue.Forget(item)
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
-		r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
-			r.of.tracked.get(item.service).String())
+		if r.failsWithNew(item, err.Error()) {
+			r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
+				r.of.tracked.get(item.service).String())
+		}
 		r.queue.AddRateLimited(item)
 	}
+}
+
+// failsWithNew notes the text of an error, "" for none, and reports whether the last one had
+// another text.
+func (r *repairs) failsWithNew(item repair, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	isNew := r.failures[item] != text
+	if text == "" {
+		delete(r.failures, item)
+	} else {
+		r.failures[item] = text
+	}
+	return isNew
 }
 
 // isOver reports whether a repair ended because the term is over, or because the Service no longer

@@ -2,11 +2,15 @@ package loadbalancer
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -163,6 +167,45 @@ func TestRepair_ServiceControllerRetries_RepairDoesNot(t *testing.T) {
 	if c.repairs.isRetried(service.UID) {
 		t.Error("the service controller still retries for a Service that is served")
 	}
+}
+
+func TestRepair_FailureStays_IsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		r := newRepairs(&LoadBalancers{config: Config{
+			Logger: funcr.New(func(_, line string) { lines = append(lines, line) },
+				funcr.Options{}),
+		}})
+		defer r.close()
+		item := repair{service: "uid-1"}
+		// fail settles attempts of an hour, and returns their number.
+		fail := func(err error) (attempts int) {
+			for begun := time.Now(); time.Since(begun) < time.Hour; attempts++ {
+				r.settle(item, err)
+				if next, over := r.queue.Get(); next != item || over {
+					t.Fatalf("the next repair is %v, over: %t", next, over)
+				}
+				r.queue.Done(item)
+			}
+			return attempts
+		}
+		for _, err := range []error{errors.New("403"), errors.New("503")} {
+			lines = nil
+			if n := fail(err); n < 10 {
+				t.Errorf("%d attempts in an hour", n)
+			}
+			if len(lines) != 1 || !strings.Contains(lines[0], err.Error()) {
+				t.Errorf("of %v the log has %q, want one line", err, lines)
+			}
+		}
+		lines = nil
+		r.settle(item, nil)
+		r.settle(item, errors.New("503"))
+		if len(lines) != 1 {
+			t.Errorf("after a success the log has %q, want one line", lines)
+		}
+	})
 }
 
 func TestRepair_ServiceIsDeletedMeanwhile_IsNotRetried(t *testing.T) {

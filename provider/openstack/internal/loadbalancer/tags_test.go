@@ -196,6 +196,41 @@ func TestDelete_NeutronTakesNoTags_KeptFloatingIPIsReleased(t *testing.T) {
 	}
 }
 
+// The Service that is created again under its name only requests the address, so it does not own
+// the floating IP.
+func TestFloatingIP_KeptAndRequestedByTheNextOfItsName_StaysAfterThatIsDeleted(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	service := s.addService("web", 80)
+	annotations("keep-floatingip", "true")(service)
+	s.update(service)
+	address := c.ensure(service, node).Ingress[0].IP
+	c.remove(service)
+	if err := s.kube.CoreV1().Services(service.Namespace).Delete(t.Context(), service.Name,
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	next := s.addService("web", 80)
+	if next.UID == service.UID {
+		t.Fatal("the next Service has the UID of the first one")
+	}
+	next.Spec.LoadBalancerIP = address
+	s.update(next)
+	if got := c.ensure(next, node).Ingress[0].IP; got != address {
+		t.Errorf("the next Service has the address %s, want %s", got, address)
+	}
+	c.remove(next)
+	ips := s.FloatingIPs()
+	if len(ips) != 1 || ips[0].Address != address || ips[0].PortID != "" ||
+		ips[0].Description != "" || len(ips[0].Tags) > 0 {
+		t.Errorf("after the deletion the floating IPs are %+v, want %s without marks", ips, address)
+	}
+	if lbs := s.LoadBalancers(); len(lbs) > 0 {
+		t.Errorf("the load balancers %+v remain", lbs)
+	}
+}
+
 // Nothing but the description and the address in the Service leads to the detached floating IP.
 func TestRecreation_NeutronKeepsNoTags_FloatingIPStaysTheServices(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@
 // A route of a router is a destination and a next hop. It has no tags, so the next hop decides:
 //
 //   - The next hop is an address of a node: the cluster owns the route, whether this process, an
-//     earlier one or OCCM wrote it. Nodes that --node-selector leaves out do not count.
+//     earlier one, OCCM or a user wrote it. Nodes that --node-selector leaves out do not count.
 //   - The cluster owned the route since this process started, and the node now has another address
 //     or is gone: the route is deleted.
 //   - An earlier process of the cluster recorded the route, and nothing can use its next hop: the
@@ -52,7 +52,8 @@
 // unless port security is off). A creation writes the route first, and a deletion removes it last.
 // So there is no pair without its route, and the route in the router records the work to do: no
 // failure or crash leaves anything behind. [Routes.ListRoutes] omits a route of a node without its
-// pair, so the next reconciliation calls again and skips completed steps.
+// pair, so the next reconciliation calls again and skips completed steps. A pair has no tags: a
+// user's own pair of the port's MAC address and exactly the pod CIDR is removed with the route.
 //
 // Concurrent changes of the router are written together.
 //

@@ -168,9 +168,19 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 			c := newCluster(t, s, nil)
 			wanted := c.addNodes(100)
 			errs := c.createAll(wanted)
-			if failed := failures(errs); len(failed) != 70 || len(s.Routes(s.router)) != 30 {
+			failed := failures(errs)
+			if len(failed) != 70 || len(s.Routes(s.router)) != 30 {
 				t.Errorf("%d failed and the router has %d routes", len(failed),
 					len(s.Routes(s.router)))
+			}
+			want := " (routes of router " + s.router + "); raise the quota of the project, or " +
+				"delete what is unused"
+			for _, k := range failed {
+				// The client of the provider names the service.
+				if text := errs[k].Error(); !strings.HasPrefix(text, "OpenStack: 4") ||
+					!strings.HasSuffix(text, want) {
+					t.Errorf("route %d failed with %q, want the cause and%s", k, text, want)
+				}
 			}
 			if n := s.routerWrites(); n > 60 {
 				t.Errorf("the router was written %d times", n)
@@ -511,8 +521,10 @@ func TestStrangersRoute_LooksLikeALeftover_IsLeftAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, s *site) {
-				clock := fakeClock()
+				clock, lines := fakeClock(), &journal{}
 				c := newCluster(t, s, clock)
+				c.logger = lines.logger()
+				c.start()
 				c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 				c.addNode("b", []string{"10.0.0.12"}, "10.244.200.0/24")
 				prepare(s)
@@ -540,6 +552,10 @@ func TestStrangersRoute_LooksLikeALeftover_IsLeftAlone(t *testing.T) {
 				s.wantRoutes(theirs, "10.244.1.0/24 via 10.0.0.11")
 				if now := s.strangersPorts(); !reflect.DeepEqual(now, before) {
 					t.Errorf("the strangers' ports are %+v, were %+v", now, before)
+				}
+				left := lines.with("Leaving routes of the router alone")
+				if len(left) != 1 || !strings.Contains(left[0], theirs) {
+					t.Errorf("the log says %v, want one line with %s", left, theirs)
 				}
 			})
 		})

@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
 // clients returns the CIDRs that may connect, sorted; nil if access cannot be restricted.
@@ -20,9 +23,7 @@ func (b *builder) clients() ([]string, error) {
 	asked := b.Settings.SourceRanges
 	if !b.canRestrictClients() {
 		if asked != nil {
-			b.warn(events.SourceRangesIgnored,
-				"the source ranges are ignored and every client may connect: this provider or Octavia API version cannot "+
-					"restrict clients (API 2.12 is needed, or provider ovn with manage-security-groups)")
+			b.warn(events.SourceRangesIgnored, b.ignoredRanges())
 		}
 		return nil, nil
 	}
@@ -63,6 +64,22 @@ func (b *builder) clients() ([]string, error) {
 				b.familyNames(), strings.Join(others, ", ")))
 	}
 	return sorted(cidrs), nil
+}
+
+// ignoredRanges tells why the source ranges have no effect.
+func (b *builder) ignoredRanges() string {
+	setting := "annotation " + v1.AnnotationLoadBalancerSourceRangesKey
+	if len(b.Service.Spec.LoadBalancerSourceRanges) > 0 {
+		setting = "spec.loadBalancerSourceRanges"
+	}
+	why := "the provider ovn cannot restrict clients; set manage-security-groups in cloud.conf, " +
+		"or lb-provider to another provider"
+	if !b.Features.KeepsClientAddress {
+		why = fmt.Sprintf("it needs Octavia API 2.%d, but the cloud has 2.%d; upgrade Octavia, or "+
+			"restrict clients by other means",
+			octavia.FieldsOf[octavia.Listener]().Since("allowed_cidrs"), b.Features.Minor)
+	}
+	return setting + " is ignored, and every client may connect: " + why
 }
 
 // canRestrictClients reports whether the cloud or a security group can restrict clients.

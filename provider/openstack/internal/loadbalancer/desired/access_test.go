@@ -90,12 +90,22 @@ func TestAccess_NoSourceRanges_NothingIsIgnored(t *testing.T) {
 
 func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
 	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} }
+	ofSpec := func(in *Input) {
+		ranges(in)
+		in.Service.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
+	}
 	manage := func(in *Input) { in.Settings.ManageSecurityGroups = true }
 	ignored := "LoadBalancerSourceRangesIgnored!"
 	_, notices := build(t, withFeatures(ovn()), ranges)
 	wantTold(t, notices, ignored)
-	_, notices = build(t, withFeatures(FeaturesOf("amphora", 11, false)), ranges, manage)
+	wantMessage(t, notices, "annotation service.beta.kubernetes.io/load-balancer-source-ranges is "+
+		"ignored, and every client may connect: the provider ovn cannot restrict clients; set "+
+		"manage-security-groups in cloud.conf, or lb-provider to another provider")
+	_, notices = build(t, withFeatures(FeaturesOf("amphora", 11, false)), ofSpec, manage)
 	wantTold(t, notices, ignored)
+	wantMessage(t, notices, "spec.loadBalancerSourceRanges is ignored, and every client may "+
+		"connect: it needs Octavia API 2.12, but the cloud has 2.11; upgrade Octavia, or restrict "+
+		"clients by other means")
 	d, notices := build(t, withFeatures(ovn()), ranges, manage)
 	wantTold(t, notices)
 	if d.Ports[0].Listener.AllowedCIDRs != nil {

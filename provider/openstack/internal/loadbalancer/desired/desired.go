@@ -348,6 +348,9 @@ func (b *builder) nameOf(option string) string {
 	if _, ok := b.Service.Annotations[settings.Prefix+option]; ok {
 		return "annotation " + settings.Prefix + option
 	}
+	if option == "enable-health-monitor" {
+		option = "create-monitor"
+	}
 	return "option " + option + " of cloud.conf"
 }
 
@@ -512,8 +515,9 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 		m.Type = octavia.MonitorSCTP
 	default:
 		b.warn(events.MonitorIgnored,
-			"the members of port "+portName(port)+
-				" have no health monitor: the provider ovn supports none for SCTP")
+			"the members of port "+portName(port)+" have no health monitor: the provider ovn "+
+				"supports none for SCTP ("+b.nameOf("enable-health-monitor")+"); set lb-provider "+
+				"to another provider if the port needs one")
 		return nil
 	}
 	return m

@@ -169,6 +169,21 @@ func told(notices []events.Notice) []string {
 	return reasons
 }
 
+// annotated sets an annotation of fxccm. Only the names in messages depend on it.
+func annotated(name, value string) func(*Input) {
+	return func(in *Input) {
+		in.Service.Annotations = map[string]string{settings.Prefix + name: value}
+	}
+}
+
+// wantMessage checks that a notice has this message.
+func wantMessage(t *testing.T, notices []events.Notice, want string) {
+	t.Helper()
+	if !slices.ContainsFunc(notices, func(n events.Notice) bool { return n.Message == want }) {
+		t.Errorf("the notices are %+v, want %q", notices, want)
+	}
+}
+
 func wantTold(t *testing.T, notices []events.Notice, want ...string) {
 	t.Helper()
 	if got := told(notices); !slices.Equal(got, want) {

@@ -71,6 +71,20 @@ func TestMonitor_Type(t *testing.T) {
 	}
 }
 
+func TestMonitor_SCTPWithOVN_MessageNamesProviderAndSetting(t *testing.T) {
+	const annotation = "enable-health-monitor"
+	for setting, change := range map[string]func(*Input){
+		"option create-monitor of cloud.conf":        func(*Input) {},
+		"annotation " + settings.Prefix + annotation: annotated(annotation, "true"),
+	} {
+		_, notices := build(t, withProtocols(v1.ProtocolSCTP), withFeatures(ovn()), withMonitor,
+			change)
+		wantMessage(t, notices, "the members of port 80/SCTP have no health monitor: the provider "+
+			"ovn supports none for SCTP ("+setting+"); set lb-provider to another provider if the "+
+			"port needs one")
+	}
+}
+
 // OCCM compared members with a monitor port that it had not sent, so it wrote them at each
 // reconcile.
 func TestOVN_MembersHaveNoMonitorPort(t *testing.T) {

@@ -34,10 +34,10 @@ type site struct {
 	external, public string
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	s := &site{
-		Cloud: openstacktest.NewCloud(), t: t,
+		Cloud: openstacktest.NewCloud(options...), t: t,
 		clock: clocktesting.NewFakePassiveClock(time.Now()),
 	}
 	t.Cleanup(s.Close)

@@ -22,7 +22,7 @@ import (
 type Cloud interface {
 	// Subnet's error wraps neutron.ErrNotFound if the project sees no such subnet.
 	Subnet(ctx context.Context, id string) (neutron.Subnet, error)
-	// Subnets returns the subnets of a network, in the order of their IDs.
+	// Subnets returns the subnets of a network, the oldest first.
 	Subnets(ctx context.Context, networkID string) ([]neutron.Subnet, error)
 	// ExternalNetwork returns the default network of floating IPs for ports in a subnet, or in a
 	// network if the subnet is ""; or "".
@@ -159,7 +159,8 @@ func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	return err
 }
 
-// firstSubnet returns the ID of the first subnet of a family in a network, by ID, or "".
+// firstSubnet returns the ID of the subnet of a family in a network that has an address of a node,
+// or of the oldest one, or "". IDs are random, so their order does not count.
 func (r *resolver) firstSubnet(
 	ctx context.Context, networkID string, family v1.IPFamily,
 ) (string, error) {
@@ -167,12 +168,30 @@ func (r *resolver) firstSubnet(
 	if err != nil {
 		return "", err
 	}
+	oldest := ""
 	for _, subnet := range all {
-		if subnet.IPv6 == isIPv6(family) {
+		switch {
+		case subnet.IPv6 != isIPv6(family):
+		case r.hasNodeIn(subnet, family):
 			return subnet.ID, nil
+		default:
+			oldest = cmp.Or(oldest, subnet.ID)
 		}
 	}
-	return "", nil
+	return oldest, nil
+}
+
+// hasNodeIn reports whether an address of a node is in the range of a subnet.
+func (r *resolver) hasNodeIn(subnet neutron.Subnet, family v1.IPFamily) bool {
+	within, err := netip.ParsePrefix(subnet.CIDR)
+	isWithin := func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err == nil && within.Contains(address)
+	}
+	return err == nil && slices.ContainsFunc(r.Nodes, func(node Node) bool {
+		return node.Node != nil && node.Holder == "" &&
+			slices.ContainsFunc(reachableAddresses(node.Node, family), isWithin)
+	})
 }
 
 // additionalVIPs finds the subnet for the second family of the Service. Octavia adds such a VIP

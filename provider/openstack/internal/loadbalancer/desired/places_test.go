@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -392,6 +393,40 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 	}
 }
 
+// IDs are random, so they do not choose: not for the VIP, and not for that of the second family.
+func TestResolve_TwoSubnetsOfAFamily_TheNodesOrTheOldest(t *testing.T) {
+	const low, high = "00000000-0000-4000-8000-000000000001", "ffffffff-0000-4000-8000-000000000002"
+	for _, ids := range [][2]string{{low, high}, {high, low}} {
+		now := clocktesting.NewFakePassiveClock(time.Now())
+		s := newSite(t, openstacktest.WithClock(now))
+		pair := s.AddNetwork(openstacktest.Network{Name: "pair"})
+		s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "172.17.0.0/24"})
+		s.AddSubnet(openstacktest.Subnet{ID: ids[0], NetworkID: pair, CIDR: "fd01::/64"})
+		now.SetTime(now.Now().Add(time.Minute))
+		s.AddSubnet(openstacktest.Subnet{ID: ids[1], NetworkID: pair, CIDR: "fd02::/64"})
+		for _, test := range []struct{ address, want string }{
+			{"fd00::11", ids[0]}, {"fd01::11", ids[0]}, {"fd02::11", ids[1]},
+		} {
+			in := lookup{
+				Settings: settings.Settings{NetworkID: pair, Internal: true},
+				Nodes:    []*v1.Node{serverNode("a", "10.0.0.11", test.address)},
+				Features: Features{AdditionalVIPs: true},
+			}
+			in.Service = service(v1.IPv6Protocol)
+			if got := s.mustResolve(in); got.VIP.SubnetID != test.want {
+				t.Errorf("node at %s: the VIP is in %s, want %s", test.address, got.VIP.SubnetID,
+					test.want)
+			}
+			in.Service = service(v1.IPv4Protocol, v1.IPv6Protocol)
+			if got := s.mustResolve(in).AdditionalVIPs; len(got) != 1 ||
+				got[0].SubnetID != test.want {
+				t.Errorf("node at %s: the second VIP is %+v, want it in %s", test.address, got,
+					test.want)
+			}
+		}
+	}
+}
+
 func TestResolve_DualStack(t *testing.T) {
 	s := newSite(t)
 	require := service(v1.IPv4Protocol, v1.IPv6Protocol)
@@ -582,7 +617,9 @@ func TestResolve_DualStack(t *testing.T) {
 }
 
 func TestResolve_FloatingIP(t *testing.T) {
-	s := newSite(t)
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	s := newSite(t, openstacktest.WithClock(now))
+	now.SetTime(now.Now().Add(time.Minute))
 	second := s.AddSubnet(openstacktest.Subnet{
 		Name: "public-2", NetworkID: s.external,
 		CIDR: "198.51.100.0/24", Tags: []string{"alice"},
@@ -590,7 +627,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 	v6 := s.AddSubnet(
 		openstacktest.Subnet{Name: "public-3", NetworkID: s.external, CIDR: "2001:db8::/64"})
 	const hidden = "44444444-4444-4444-8444-444444444444"
-	all := []string{min(s.public, second), max(s.public, second)}
+	all := []string{s.public, second}
 	// place is for the network of the VIP, and whether it is external. A place of the floating IP
 	// may need one list more.
 	place := map[string]int{"network_list": 1, "subnet_list": 2}

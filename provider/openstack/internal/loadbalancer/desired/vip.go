@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -28,18 +29,27 @@ func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
 	if b.Features.Flavors {
 		lb.FlavorID = b.Settings.FlavorID
 	} else if b.Settings.FlavorID != "" && !b.Guest {
-		b.warn(events.FlavorIgnored,
-			"flavor "+b.Settings.FlavorID+
-				" is ignored: flavors need Octavia API 2.6 and a provider other than ovn")
+		b.warn(events.FlavorIgnored, b.ignored("flavor-id", b.Settings.FlavorID))
 	}
 	if b.Features.AvailabilityZones {
 		lb.AvailabilityZone = b.Settings.AvailabilityZone
 	} else if b.Settings.AvailabilityZone != "" && !b.Guest {
 		b.warn(events.AvailabilityZonesIgnored,
-			"availability zone "+b.Settings.AvailabilityZone+
-				" is ignored: availability zones need Octavia API 2.14 and a provider other than ovn")
+			b.ignored("availability-zone", b.Settings.AvailabilityZone))
 	}
 	return lb
+}
+
+// ignored tells why the value of an option has no effect on a load balancer. The option is called
+// like the field of the API.
+func (b *builder) ignored(option, value string) string {
+	why := "the provider ovn does not support it; remove it, or set lb-provider to another provider"
+	if b.Features.HTTP {
+		field := strings.ReplaceAll(option, "-", "_")
+		why = fmt.Sprintf("it needs Octavia API 2.%d, but the cloud has 2.%d; remove it",
+			octavia.FieldsOf[octavia.LoadBalancer]().Since(field), b.Features.Minor)
+	}
+	return fmt.Sprintf("%s %s is ignored: %s", b.nameOf(option), value, why)
 }
 
 // tags returns the tags of the load balancer and its listeners.

@@ -202,12 +202,30 @@ func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
 	asked := withSettings(func(s *settings.Settings) {
 		s.FlavorID, s.AvailabilityZone = "flavor", "zone"
 	})
-	for name, features := range map[string]Features{
-		"ovn":     ovn(),
-		"API 2.5": FeaturesOf("amphora", 5, false),
+	const byOVN = " is ignored: the provider ovn does not support it; remove it, or set " +
+		"lb-provider to another provider"
+	for name, c := range map[string]struct {
+		features         Features
+		ofFlavor, ofZone string
+	}{
+		"ovn": {features: ovn(), ofFlavor: byOVN, ofZone: byOVN},
+		"API 2.5": {
+			features: FeaturesOf("amphora", 5, false),
+			ofFlavor: " is ignored: it needs Octavia API 2.6, but the cloud has 2.5; remove it",
+			ofZone:   " is ignored: it needs Octavia API 2.14, but the cloud has 2.5; remove it",
+		},
 	} {
+		features := c.features
 		d, notices := build(t, asked, withFeatures(features))
 		wantTold(t, notices, "LoadBalancerFlavorIgnored!", "LoadBalancerAvailabilityZonesIgnored!")
+		wantMessage(t, notices, "option flavor-id of cloud.conf flavor"+c.ofFlavor)
+		wantMessage(t, notices, "option availability-zone of cloud.conf zone"+c.ofZone)
+		for option, want := range map[string]string{
+			"flavor-id": "flavor" + c.ofFlavor, "availability-zone": "zone" + c.ofZone,
+		} {
+			_, notices := build(t, asked, withFeatures(features), annotated(option, "x"))
+			wantMessage(t, notices, "annotation "+settings.Prefix+option+" "+want)
+		}
 		if d.LoadBalancer.FlavorID != "" || d.LoadBalancer.AvailabilityZone != "" {
 			t.Errorf("%s: %+v", name, d.LoadBalancer)
 		}

@@ -41,7 +41,7 @@ func (s *site) FloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 }
 
 func (s *site) DeleteFloatingIP(ctx context.Context, id string) error {
-	return s.API.DeleteFloatingIP(ctx, id, nil)
+	return s.API.DeleteFloatingIP(ctx, id, new(1), func(FloatingIP) bool { return true })
 }
 
 func (s *site) DeleteSecurityGroup(ctx context.Context, id string) error {

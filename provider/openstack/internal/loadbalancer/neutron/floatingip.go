@@ -18,12 +18,6 @@ import (
 // maxStale limits the retries of one change after concurrent changes by other clients.
 const maxStale = 5
 
-// floatingIP is a floating IP as Neutron shows it.
-type floatingIP struct {
-	FloatingIP
-	Revision *int `json:"revision_number"`
-}
-
 // FloatingIPQuery selects floating IPs that match any of its fields. An empty field matches
 // nothing.
 type FloatingIPQuery struct {
@@ -75,7 +69,7 @@ func (a *API) readFloatingIPs(ctx context.Context) ([]FloatingIP, error) {
 		"project_id": {project},
 		"fields": {
 			"id", "floating_ip_address", "floating_network_id", "description", "port_id",
-			"tags", "created_at",
+			"tags", "created_at", "revision_number",
 		},
 	})
 	for i := range all {
@@ -119,7 +113,7 @@ func (a *API) CreateFloatingIP(
 		return value, err
 	}
 	if !a.isUntagged() {
-		value.Tags = wanted.Tags
+		value.Tags, value.Revision = wanted.Tags, nil
 	}
 	return value, nil
 }
@@ -143,23 +137,18 @@ func (a *API) AttachFloatingIP(
 ) (FloatingIP, error) {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
 	for range maxStale {
-		var is floatingIP
-		err := a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
-			is, err = extract[floatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
-			return err
-		})
-		is.Tags = a.shownTags(is.Tags)
+		is, err := a.floatingIP(ctx, doing, id)
 		switch {
 		case err != nil:
 			return FloatingIP{}, err
 		case is.PortID == portID:
-			return is.FloatingIP, nil
+			return is, nil
 		case is.PortID != "":
 			// The Service must not learn the ID of that port.
 			return FloatingIP{}, &takenError{
 				fmt.Sprintf("%s: %s is in use by another port", doing, is.Address),
 			}
-		case free != nil && !free(is.FloatingIP):
+		case free != nil && !free(is):
 			return FloatingIP{}, &takenError{
 				fmt.Sprintf("%s: %s has another owner now", doing, is.Address),
 			}
@@ -168,8 +157,8 @@ func (a *API) AttachFloatingIP(
 			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision})
 		switch {
 		case err == nil:
-			is.PortID = portID
-			return is.FloatingIP, nil
+			is.PortID, is.Revision = portID, nil
+			return is, nil
 		case !isStale(err):
 			return FloatingIP{}, err
 		}
@@ -177,19 +166,32 @@ func (a *API) AttachFloatingIP(
 	return FloatingIP{}, changedByOthers(doing)
 }
 
-// DetachFloatingIP detaches a floating IP, and clears its description if release. It succeeds if
-// the floating IP does not exist.
-func (a *API) DetachFloatingIP(ctx context.Context, id string, release bool) error {
+// DetachFloatingIP detaches a floating IP, and clears its description if release. revision and
+// owned are those of [API.DeleteFloatingIP]. It succeeds if the floating IP does not exist.
+func (a *API) DetachFloatingIP(
+	ctx context.Context, id string, release bool, revision *int, owned func(FloatingIP) bool,
+) error {
 	none := ""
 	change := floatingips.UpdateOpts{PortID: &none}
 	if release {
 		change.Description = &none
 	}
-	err := a.updateFloatingIP(ctx, "detach floating IP "+id, id, change)
+	err := a.updateOwned(ctx, "detach floating IP "+id, id, revision, owned, change)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}
 	return err
+}
+
+// updateOwned changes a floating IP. revision and owned are those of [API.DeleteFloatingIP].
+func (a *API) updateOwned(
+	ctx context.Context, doing, id string, revision *int, owned func(FloatingIP) bool,
+	change floatingips.UpdateOpts,
+) error {
+	return a.changeOwned(ctx, doing, id, revision, owned, func(revision *int) error {
+		change.RevisionNumber = revision
+		return a.updateFloatingIP(ctx, doing, id, change)
+	})
 }
 
 // updateFloatingIP changes a floating IP. It points to no port if the port is "": gophercloud sends
@@ -202,37 +204,105 @@ func (a *API) updateFloatingIP(
 	})
 }
 
-// DeleteFloatingIP releases the address, which the project may never get again. So it reads the
-// floating IP first: if owned, which may be nil, denies it, the error is [ErrTaken]. It succeeds if
-// the floating IP does not exist.
+// floatingIP reads a floating IP.
+func (a *API) floatingIP(ctx context.Context, doing, id string) (is FloatingIP, err error) {
+	err = a.request(ctx, doing, func(client *gophercloud.ServiceClient) (err error) {
+		is, err = extract[FloatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
+		return err
+	})
+	is.Tags = a.shownTags(is.Tags)
+	return is, err
+}
+
+// DeleteFloatingIP releases the address, which the project may never get again. So it deletes only
+// the revision of which the caller knows that it is the Service's. If that is nil, or no longer the
+// newest, it reads the floating IP first: if owned denies it, the error is [ErrTaken]. It succeeds
+// if the floating IP does not exist.
 func (a *API) DeleteFloatingIP(
-	ctx context.Context, id string, owned func(FloatingIP) bool,
+	ctx context.Context, id string, revision *int, owned func(FloatingIP) bool,
 ) error {
 	doing := "delete floating IP " + id
-	return a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
-		if owned != nil {
-			is, err := extract[FloatingIP](floatingips.Get(ctx, client, id).Result, "floatingip")
+	err := a.changeOwned(ctx, doing, id, revision, owned, func(revision *int) error {
+		return a.remove(ctx, doing, func(client *gophercloud.ServiceClient) error {
+			return deleteFloatingIP(ctx, client, id, revision)
+		})
+	})
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// changeOwned calls change with the revision. If that is nil, or no longer the newest, it reads the
+// floating IP first: if owned, which may be nil, denies it, the error is [ErrTaken].
+func (a *API) changeOwned(
+	ctx context.Context, doing, id string, revision *int, owned func(FloatingIP) bool,
+	change func(revision *int) error,
+) error {
+	for range maxStale {
+		if revision == nil && owned != nil {
+			is, err := a.readOwned(ctx, doing, id, owned)
 			if err != nil {
 				return err
 			}
-			if is.Tags = a.shownTags(is.Tags); !owned(is) {
-				return &takenError{is.Address + " was moved, or its tags or its description " +
-					"have changed"}
-			}
+			revision = is.Revision
 		}
-		return floatingips.Delete(ctx, client, id).ExtractErr()
-	})
+		if err := change(revision); !isStale(err) {
+			return err
+		}
+		revision = nil
+	}
+	return changedByOthers(doing)
 }
 
-// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags.
+// readOwned reads a floating IP. If owned denies it, the error is [ErrTaken].
+func (a *API) readOwned(
+	ctx context.Context, doing, id string, owned func(FloatingIP) bool,
+) (FloatingIP, error) {
+	is, err := a.floatingIP(ctx, doing, id)
+	if err == nil && !owned(is) {
+		err = &takenError{is.Address + " was moved, or its tags or its description have changed"}
+	}
+	return is, err
+}
+
+// deleteFloatingIP deletes a revision of a floating IP, or with nil any.
+func deleteFloatingIP(
+	ctx context.Context, client *gophercloud.ServiceClient, id string, revision *int,
+) error {
+	var options gophercloud.RequestOpts
+	if revision != nil {
+		options.MoreHeaders = map[string]string{
+			"If-Match": fmt.Sprintf("revision_number=%d", *revision),
+		}
+	}
+	_, _, err := gophercloud.ParseResponse(
+		client.Delete(ctx, client.ServiceURL("floatingips", id), &options))
+	return err
+}
+
+// TagFloatingIP replaces the tags. It is a no-op on a cloud that does not keep tags. Neutron
+// compares no revision here, so a caller whose tags are not new calls [API.CheckFloatingIP] just
+// before.
 func (a *API) TagFloatingIP(ctx context.Context, id string, tags []string) error {
 	return a.replaceTags(ctx, "floatingips", id, tags)
 }
 
+// CheckFloatingIP reads a floating IP. If owned denies it, the error is [ErrTaken].
+func (a *API) CheckFloatingIP(
+	ctx context.Context, id string, owned func(FloatingIP) bool,
+) error {
+	_, err := a.readOwned(ctx, "read floating IP "+id, id, owned)
+	return err
+}
+
 // ClearFloatingIPDescription removes the description, which names the Service of a floating IP.
-func (a *API) ClearFloatingIPDescription(ctx context.Context, id string) error {
+// revision and owned are those of [API.DeleteFloatingIP].
+func (a *API) ClearFloatingIPDescription(
+	ctx context.Context, id string, revision *int, owned func(FloatingIP) bool,
+) error {
 	none := ""
-	return a.updateFloatingIP(ctx, "clear the description of floating IP "+id, id,
+	return a.updateOwned(ctx, "clear the description of floating IP "+id, id, revision, owned,
 		floatingips.UpdateOpts{Description: &none})
 }
 

@@ -9,16 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
-func ids(all []FloatingIP) []string {
+func ids[T item](all []T) []string {
 	var found []string
-	for _, f := range all {
-		found = append(found, f.ID)
+	for _, each := range all {
+		found = append(found, each.identifier())
 	}
 	return found
 }
@@ -73,10 +74,10 @@ func TestFloatingIPsOf_AnyOfTheReasons_IsOneList(t *testing.T) {
 	if !slices.Equal(got.Tags, []string{"x", "fxccm-service=1"}) {
 		t.Errorf("tags %q", got.Tags)
 	}
-	if got.CreatedAt == "" {
-		t.Error("the time of the creation is missing")
+	if got.CreatedAt == "" || got.Revision == nil {
+		t.Error("the time of the creation or the revision is missing")
 	}
-	got.Tags, got.CreatedAt = nil, ""
+	got.Tags, got.CreatedAt, got.Revision = nil, "", nil
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("found %+v, want %+v", got, want)
 	}
@@ -298,6 +299,26 @@ func TestTags_NotKeptOrRefused_ObjectsAreCreatedAndShownWithoutTags(t *testing.T
 	}
 }
 
+// Each Service meets the lack of tags, and again after tagsAge: the operator reads of it once.
+func TestTags_CloudWithoutTags_IsLoggedOnce(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
+	var lines []string
+	s.API.config.Logger = funcr.New(func(_, line string) { lines = append(lines, line) },
+		funcr.Options{})
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	for range 3 {
+		s.must(s.TagFloatingIP(t.Context(), id, []string{"fxccm-service=a"}))
+		s.clock.SetTime(s.clock.Now().Add(tagsAge))
+	}
+	if n := s.Counts()["floating_ip_tag_replace"]; n != 3 {
+		t.Errorf("%d requests for tags, want one in each %s", n, tagsAge)
+	}
+	if len(lines) != 1 || !strings.Contains(lines[0], "are not tagged") ||
+		!strings.Contains(lines[0], "Neutron has no tags extension") {
+		t.Errorf("the log has %q, want one line with the cause", lines)
+	}
+}
+
 func forgetfully(body string) func(openstacktest.Call, int, []byte) (int, []byte) {
 	return func(openstacktest.Call, int, []byte) (int, []byte) { return 200, []byte(body) }
 }
@@ -386,11 +407,11 @@ func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	id := s.AddFloatingIP(openstacktest.FloatingIP{
 		NetworkID: s.external, PortID: s.addPort(""), Description: "mark",
 	})
-	s.must(s.DetachFloatingIP(t.Context(), id, false))
+	s.must(s.DetachFloatingIP(t.Context(), id, false, nil, nil))
 	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "mark" {
 		t.Errorf("the floating IP is %+v", now)
 	}
-	s.must(s.DetachFloatingIP(t.Context(), id, true))
+	s.must(s.DetachFloatingIP(t.Context(), id, true, nil, nil))
 	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "" {
 		t.Errorf("after its release the floating IP is %+v", now)
 	}
@@ -398,7 +419,40 @@ func TestDetachFloatingIP_Attached_SendsANullPort(t *testing.T) {
 	if body := calls[len(calls)-1].Body; !strings.Contains(body, `"port_id":null`) {
 		t.Errorf("sent %s, want a null port", body)
 	}
-	s.must(s.DetachFloatingIP(t.Context(), "gone", true))
+	s.must(s.DetachFloatingIP(t.Context(), "gone", true, nil, nil))
+}
+
+func TestDetachFloatingIP_MarkedByAnotherMeanwhile_StaysAsItIs(t *testing.T) {
+	s := newSite(t)
+	port := s.addPort("")
+	id := s.AddFloatingIP(openstacktest.FloatingIP{
+		NetworkID: s.external, PortID: port, Description: "mark",
+	})
+	listed, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	s.must(s.TagFloatingIP(t.Context(), id, []string{"another's"}))
+	revision := listed[0].Revision
+	owned := func(now FloatingIP) bool { return !slices.Contains(now.Tags, "another's") }
+	for what, err := range map[string]error{
+		"detach":   s.DetachFloatingIP(t.Context(), id, true, revision, owned),
+		"describe": s.ClearFloatingIPDescription(t.Context(), id, revision, owned),
+		"check":    s.CheckFloatingIP(t.Context(), id, owned),
+	} {
+		if !errors.Is(err, ErrTaken) {
+			t.Errorf("%s: error %v, want ErrTaken", what, err)
+		}
+	}
+	if now := s.floatingIPNow(id); now.PortID != port || now.Description != "mark" {
+		t.Errorf("the floating IP is %+v", now)
+	}
+
+	s.must(s.TagFloatingIP(t.Context(), id, nil))
+	s.ForgetCalls()
+	s.must(s.DetachFloatingIP(t.Context(), id, true, revision, owned))
+	s.wantCalls(map[string]int{"floating_ip_update": 2, "floating_ip_get": 1})
+	if now := s.floatingIPNow(id); now.PortID != "" || now.Description != "" {
+		t.Errorf("the floating IP is %+v, want it detached", now)
+	}
 }
 
 func TestDeleteFloatingIP_ChangedByAnotherMeanwhile_Stays(t *testing.T) {
@@ -413,16 +467,103 @@ func TestDeleteFloatingIP_ChangedByAnotherMeanwhile_Stays(t *testing.T) {
 			return owned
 		}
 	}
-	err := s.API.DeleteFloatingIP(t.Context(), id, is(false))
+	err := s.API.DeleteFloatingIP(t.Context(), id, nil, is(false))
 	if err == nil || len(s.Cloud.FloatingIPs()) != 1 || !slices.Contains(seen.Tags, "another's") {
 		t.Errorf("error %v, %d floating IPs remain, seen %+v", err, len(s.Cloud.FloatingIPs()),
 			seen)
 	}
-	s.must(s.API.DeleteFloatingIP(t.Context(), id, is(true)))
-	s.must(s.API.DeleteFloatingIP(t.Context(), id, is(true))) // it is gone
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, nil, is(true)))
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, nil, is(true))) // it is gone
 	if n := len(s.Cloud.FloatingIPs()); n != 0 {
 		t.Errorf("%d remain", n)
 	}
+}
+
+// The list shows the revision, so the deletion needs no other read unless there is a newer one.
+func TestDeleteFloatingIP_ListedRevision_IsReadAgainOnlyIfItIsOld(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*openstacktest.FloatingIP)
+		// tags replace those of the floating IP, if any.
+		tags    []string
+		deleted bool
+		calls   map[string]int
+	}{
+		"unchanged": {deleted: true, calls: map[string]int{"floating_ip_delete": 1}},
+		"detached": {
+			change: func(f *openstacktest.FloatingIP) { f.PortID = "" }, deleted: true,
+			calls: map[string]int{"floating_ip_delete": 2, "floating_ip_get": 1},
+		},
+		"described": {
+			change: func(f *openstacktest.FloatingIP) { f.Description = "reserved" },
+			calls:  map[string]int{"floating_ip_delete": 1, "floating_ip_get": 1},
+		},
+		"tagged": {
+			tags:  []string{"reserved"},
+			calls: map[string]int{"floating_ip_delete": 1, "floating_ip_get": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			id := s.AddFloatingIP(openstacktest.FloatingIP{
+				NetworkID: s.external, PortID: s.addPort(""),
+			})
+			listed, err := s.FloatingIPs(t.Context())
+			s.must(err)
+			if test.change != nil {
+				s.must(s.UpdateFloatingIP(id, test.change))
+			}
+			if test.tags != nil {
+				s.must(s.TagFloatingIP(t.Context(), id, test.tags))
+			}
+			s.ForgetCalls()
+			err = s.API.DeleteFloatingIP(t.Context(), id, listed[0].Revision,
+				func(now FloatingIP) bool { return now.Description == "" && len(now.Tags) == 0 })
+			if isTaken := errors.Is(err, ErrTaken); isTaken == test.deleted ||
+				err != nil && !isTaken {
+				t.Errorf("error %v", err)
+			}
+			if gone := len(s.Cloud.FloatingIPs()) == 0; gone != test.deleted {
+				t.Errorf("deleted: %t, want %t", gone, test.deleted)
+			}
+			s.wantCalls(test.calls)
+		})
+	}
+}
+
+// A floating IP that changes after each read is not deleted.
+func TestDeleteFloatingIP_ChangesBetweenReadAndDeletion_IsReadAgain(t *testing.T) {
+	var s *site
+	var id string
+	description := "reserved"
+	s = newSite(t, openstacktest.WithObserver(func(c openstacktest.Call) {
+		if c.Operation == "floating_ip_get" && description != "" {
+			if err := s.UpdateFloatingIP(id, func(f *openstacktest.FloatingIP) {
+				f.Description, description = description, ""
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	}))
+	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	err := s.API.DeleteFloatingIP(t.Context(), id, nil,
+		func(now FloatingIP) bool { return now.Description == "" })
+	if !errors.Is(err, ErrTaken) || len(s.Cloud.FloatingIPs()) != 1 {
+		t.Errorf("error %v, %d floating IPs remain", err, len(s.Cloud.FloatingIPs()))
+	}
+}
+
+func TestDeleteFloatingIP_CloudWithoutRevisions_IsReadBefore(t *testing.T) {
+	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-revisions"))
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	listed, err := s.FloatingIPs(t.Context())
+	s.must(err)
+	if listed[0].Revision != nil {
+		t.Fatalf("the list shows revision %d", *listed[0].Revision)
+	}
+	s.ForgetCalls()
+	s.must(s.API.DeleteFloatingIP(t.Context(), id, listed[0].Revision,
+		func(FloatingIP) bool { return true }))
+	s.wantCalls(map[string]int{"floating_ip_get": 1, "floating_ip_delete": 1})
 }
 
 func TestDeleteFloatingIP_OneThatIsGone_IsDone(t *testing.T) {

@@ -1,6 +1,7 @@
 package neutron
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -21,8 +22,8 @@ func (a *API) Subnet(ctx context.Context, id string) (Subnet, error) {
 	return found, nil
 }
 
-// Subnets returns the subnets of a network that the project sees, sorted by ID. They are cached for
-// networkAge, unless the list is empty.
+// Subnets returns the subnets of a network that the project sees, the oldest first. They are cached
+// for networkAge, unless the list is empty.
 func (a *API) Subnets(ctx context.Context, networkID string) ([]Subnet, error) {
 	found, _, err := a.networks.One(ctx, networkID)
 	return found, err
@@ -51,12 +52,18 @@ func (a *API) readNetworks(
 	for _, s := range all {
 		found[s.NetworkID] = append(found[s.NetworkID], s)
 	}
+	for _, subnets := range found {
+		// The times have one format, so their texts are in the order of time.
+		slices.SortStableFunc(subnets, func(a, b Subnet) int {
+			return cmp.Compare(a.CreatedAt, b.CreatedAt)
+		})
+	}
 	return found, nil
 }
 
 func (a *API) subnetsBy(ctx context.Context, attribute string, values []string) ([]Subnet, error) {
 	return listBy[Subnet](ctx, a, "subnets", "subnets", attribute, values, url.Values{
-		"fields": {"id", "name", "network_id", "cidr", "ip_version", "tags"},
+		"fields": {"id", "name", "network_id", "cidr", "ip_version", "tags", "created_at"},
 	})
 }
 

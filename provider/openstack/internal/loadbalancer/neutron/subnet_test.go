@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	clocktesting "k8s.io/utils/clock/testing"
+
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -75,16 +77,26 @@ func TestSubnet_ManyAtOnce_ShareAList(t *testing.T) {
 	}
 }
 
-func TestSubnets_OfANetwork_InOrder(t *testing.T) {
-	s := newSite(t)
-	second := s.AddSubnet(openstacktest.Subnet{NetworkID: s.internal, CIDR: "fd00::/64"})
+// IDs are random.
+func TestSubnets_OfANetwork_TheOldestIsTheFirst(t *testing.T) {
+	now := clocktesting.NewFakePassiveClock(time.Now())
+	s := newSite(t, openstacktest.WithClock(now))
+	var want []string
+	for _, id := range []string{
+		"ffffffff-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002",
+	} {
+		now.SetTime(now.Now().Add(time.Minute))
+		want = append(want, s.AddSubnet(openstacktest.Subnet{
+			ID: id, NetworkID: s.internal, CIDR: fmt.Sprintf("fd0%d::/64", len(want)),
+		}))
+	}
+	want = append([]string{s.subnet}, want...)
 	s.ForgetCalls()
 	for range 2 {
 		found, err := s.Subnets(t.Context(), s.internal)
 		s.must(err)
-		if len(found) != 2 || found[0].ID != min(s.subnet, second) ||
-			found[1].ID != max(s.subnet, second) {
-			t.Errorf("found %+v", found)
+		if !slices.Equal(ids(found), want) {
+			t.Errorf("found %v, want %v", ids(found), want)
 		}
 	}
 	s.wantCalls(map[string]int{"subnet_list": 1})

@@ -18,6 +18,8 @@ type FloatingIP struct {
 	PortID string `json:"port_id"`
 	// CreatedAt is a time in RFC 3339; "" if Neutron does not show it.
 	CreatedAt string `json:"created_at"`
+	// Revision grows with each change; nil if it is unknown or Neutron does not show it.
+	Revision *int `json:"revision_number"`
 }
 
 // SecurityGroup opens the nodes' ports for one Service.
@@ -162,6 +164,8 @@ type Subnet struct {
 	NetworkID string   `json:"network_id"`
 	CIDR      string   `json:"cidr"`
 	Tags      []string `json:"tags"`
+	// CreatedAt is a time in RFC 3339; "" if Neutron does not show it.
+	CreatedAt string `json:"created_at"`
 	// IPv6 is false for IPv4.
 	IPv6 bool `json:"-"`
 }

@@ -422,6 +422,70 @@ func TestListener_OfAnotherOwner_IsNeverTouched(t *testing.T) {
 	}
 }
 
+// The name of a security group has the UID of the Service, so that a group without tags is OCCM's
+// for this Service, or one of a Neutron that keeps no tags.
+func TestSecurityGroup_OfTheServicesName_IsTheServicesUnlessTagsSayOtherwise(t *testing.T) {
+	for name, test := range map[string]struct {
+		tags []string
+		own  bool
+	}{
+		"Neutron keeps no tags":  {nil, true},
+		"no tags":                {[]string{}, true},
+		"a user's tag":           {[]string{"team=security"}, true},
+		"the Service's tags":     {shop().NetworkTags(), true},
+		"another cluster's tags": {stranger().NetworkTags(), false},
+		"another owner's mark":   {append(shop().NetworkTags(), "fxccm-owner=other"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := made(t, desire(onePort, guarded))
+			c.group.Tags = test.tags
+			theirs := rule(22, "192.0.2.0/24")
+			theirs.ID = "theirs"
+			c.group.Rules = append(c.group.Rules, theirs)
+			want := desire(onePort, guarded,
+				func(d *desired.State) { d.Identity.Owner = "fleet/cluster" })
+			p := change(c, want)
+			if deletes := strings.Contains(p.String(), "delete rule theirs"); deletes != test.own {
+				t.Errorf("the rule is deleted: %v\n%s", deletes, p)
+			}
+			remove := plan.Removal(want.Identity, c.observe(false), all())
+			if deletes := slices.Contains(kinds(remove), "DeleteSecurityGroup"); deletes !=
+				test.own {
+				t.Errorf("the group is deleted with the Service: %v\n%s", deletes, remove)
+			}
+			if !test.own {
+				if got := kinds(p); !slices.Equal(got, []string{"UpdateLoadBalancer"}) {
+					t.Errorf("the group is changed: %q", got)
+				}
+				wantNotice(t, p, events.OfOtherCluster, true)
+				return
+			}
+			c.carryOut(t, want)
+			if got := c.group.Rules; len(got) != 1 || got[0].ID == theirs.ID {
+				t.Errorf("the rules are %+v", got)
+			}
+		})
+	}
+}
+
+// A pool of the Service has the members of the Service alone. The step is a line of the log.
+func TestChange_MemberOfAnotherInThePoolOfTheService_IsDeleted(t *testing.T) {
+	c := made(t, desire(onePort))
+	c.pools[0].Members = append(c.pools[0].Members, octavia.Member{
+		ID: "theirs", Name: "by-hand", Address: "10.0.9.9", Port: 80, Weight: 1,
+		Status: octavia.Active,
+	})
+	p := change(c, desire(onePort))
+	if len(p.Steps) != 1 || !strings.Contains(p.Steps[0].String(), "by-hand") {
+		t.Errorf("the plan has not one step that names the member:\n%s", p)
+	}
+	c.carryOut(t, desire(onePort))
+	if slices.ContainsFunc(c.pools[0].Members,
+		func(m octavia.Member) bool { return m.ID == "theirs" }) {
+		t.Errorf("the members are %+v", c.pools[0].Members)
+	}
+}
+
 func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 	c := made(t, desire(onePort))
 	pool := c.listeners[0].PoolID
@@ -533,30 +597,43 @@ func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 
 // ovn-octavia-provider refuses a member outside the VIP's subnet whose subnet is not named.
 func TestChange_OVN_EachNewMemberNamesItsSubnet(t *testing.T) {
-	ovn := func(d *desired.State) {
-		d.LoadBalancer.Provider = octavia.ProviderOVN
-		d.Features = desired.FeaturesOf(octavia.ProviderOVN, 27, false)
-	}
-	named := func(c *cloud) {
-		t.Helper()
-		for _, pool := range c.pools {
-			for _, m := range pool.Members {
-				if m.SubnetID != vipSubnet {
-					t.Errorf("member %s of %s has the subnet %q", m.Name, pool.Name, m.SubnetID)
+	for _, subnet := range []string{vipSubnet, "subnet-nodes"} {
+		ovn := func(d *desired.State) {
+			d.LoadBalancer.Provider = octavia.ProviderOVN
+			d.Features = desired.FeaturesOf(octavia.ProviderOVN, 27, false)
+			everyPort(func(_ int, p *octavia.Port) {
+				for i := range p.Pool.Members {
+					p.Pool.Members[i].SubnetID = subnet
+				}
+			})(d)
+		}
+		named := func(c *cloud) {
+			t.Helper()
+			for _, pool := range c.pools {
+				for _, m := range pool.Members {
+					if m.SubnetID != subnet {
+						t.Errorf("member %s of %s has the subnet %q, want %s", m.Name, pool.Name,
+							m.SubnetID, subnet)
+					}
 				}
 			}
 		}
+		c := made(t, desire(nodes("node-1"), ovn))
+		named(c)
+		c.carryOut(t, desire(nodes("node-1", "node-2"), ovn))
+		named(c)
+		more := desire(nodes("node-1", "node-2"), func(d *desired.State) {
+			d.Ports = append(d.Ports, tcp(2, 8080, d.LoadBalancer.Name, "node-1", "node-2"))
+		}, ovn)
+		c.carryOut(t, more)
+		named(c)
+		// A member that was created without the name of its subnet is in that of the VIP.
+		c.pools[0].Members[0].SubnetID = ""
+		if subnet == vipSubnet {
+			wantNothing(t, change(c, more))
+			continue
+		}
+		c.carryOut(t, more)
+		named(c)
 	}
-	c := made(t, desire(ovn, nodes("node-1")))
-	named(c)
-	c.carryOut(t, desire(ovn, nodes("node-1", "node-2")))
-	named(c)
-	more := desire(ovn, nodes("node-1", "node-2"), func(d *desired.State) {
-		d.Ports = append(d.Ports, tcp(2, 8080, d.LoadBalancer.Name, "node-1", "node-2"))
-	})
-	c.carryOut(t, more)
-	named(c)
-	// A member that was created without the name of its subnet stays as it is.
-	c.pools[0].Members[0].SubnetID = ""
-	wantNothing(t, change(c, more))
 }

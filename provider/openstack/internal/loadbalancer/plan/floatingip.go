@@ -188,7 +188,9 @@ func tagsFromPool(want neutron.WantedFloatingIP) []string {
 // joins the pool.
 func (c *changer) keepOfPool(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
 	if marks := tagsFromPool(want); len(added(ip.Tags, marks)) > 0 {
-		c.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, marks)})
+		c.add(TagFloatingIP{
+			ID: ip.ID, Address: ip.Address, Tags: merged(ip.Tags, marks), Listed: unchanged(ip),
+		})
 	}
 }
 
@@ -280,7 +282,9 @@ func (p *planner) tagFloatingIP(ip neutron.FloatingIP, want []string) {
 		return
 	}
 	if tags != nil && len(added(tags, want)) > 0 {
-		p.add(TagFloatingIP{ID: ip.ID, Address: ip.Address, Tags: merged(tags, want)})
+		p.add(TagFloatingIP{
+			ID: ip.ID, Address: ip.Address, Tags: merged(tags, want), Listed: unchanged(ip),
+		})
 	}
 }
 
@@ -307,7 +311,7 @@ func (f *floating) dropAttached(why string) {
 		case f.ownsFloatingIP(ip):
 			f.giveUp(ip, why)
 		case !f.isAtNamedPort(ip):
-			f.add(DetachFloatingIP{ID: ip.ID, Address: ip.Address, Why: why})
+			f.add(f.detachmentOf(ip, why))
 		}
 	}
 }
@@ -358,15 +362,40 @@ func (f *floating) dropIdle(why string) {
 }
 
 // deletionOf deletes a floating IP unless another client has moved or marked it since the list.
-// The end of its port detaches it.
 func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
 	return DeleteFloatingIP{
-		ID: listed.ID, Address: listed.Address, Why: why,
+		ID: listed.ID, Address: listed.Address, Why: why, Listed: unchanged(listed),
+	}
+}
+
+// unchanged expects the port, the tags and the description of the list. The end of its port
+// detaches a floating IP.
+func unchanged(listed neutron.FloatingIP) Listed {
+	return Listed{
+		Revision: listed.Revision,
 		Owned: func(now neutron.FloatingIP) bool {
-			return (now.PortID == "" || now.PortID == listed.PortID) &&
-				now.Description == listed.Description &&
-				slices.Equal(slices.Sorted(slices.Values(now.Tags)),
-					slices.Sorted(slices.Values(listed.Tags)))
+			return (now.PortID == "" || now.PortID == listed.PortID) && hasMarksOf(now, listed)
+		},
+	}
+}
+
+func hasMarksOf(now, listed neutron.FloatingIP) bool {
+	return now.Description == listed.Description &&
+		slices.Equal(slices.Sorted(slices.Values(now.Tags)),
+			slices.Sorted(slices.Values(listed.Tags)))
+}
+
+// detachmentOf detaches a floating IP unless after the list it was led elsewhere or got another
+// owner. The plan itself may have tagged it.
+func (c claims) detachmentOf(listed neutron.FloatingIP, why string) DetachFloatingIP {
+	return DetachFloatingIP{
+		ID: listed.ID, Address: listed.Address, Why: why,
+		Listed: Listed{
+			Revision: listed.Revision,
+			Owned: func(now neutron.FloatingIP) bool {
+				return (now.PortID == "" || now.PortID == listed.PortID) &&
+					(hasMarksOf(now, listed) || !c.isMarkedByOthers(now))
+			},
 		},
 	}
 }
@@ -375,7 +404,9 @@ func deletionOf(listed neutron.FloatingIP, why string) DeleteFloatingIP {
 // deletes it for its next user, and any Service may use it. They may be older than the name of the
 // cluster, the Service's ownership of the load balancer, or the cluster's departure from a fleet.
 func (p *planner) disown(f neutron.FloatingIP) {
-	step := TagFloatingIP{ID: f.ID, Address: f.Address, Release: p.isDescribed(f)}
+	step := TagFloatingIP{
+		ID: f.ID, Address: f.Address, Release: p.isDescribed(f), Listed: unchanged(f),
+	}
 	isMark := func(tag string) bool {
 		return slices.Contains(p.id.NetworkTags(), tag) || desired.IsPoolTag(tag) ||
 			!p.isElsewhere(f) && desired.IsMark(tag)
@@ -390,8 +421,12 @@ func (p *planner) disown(f neutron.FloatingIP) {
 
 // giveUp detaches and disowns a floating IP.
 func (p *planner) giveUp(f neutron.FloatingIP, why string) {
-	p.add(DetachFloatingIP{f.ID, f.Address, why, p.isDescribed(f)})
-	f.Description = ""
+	step := p.detachmentOf(f, why)
+	step.Release = p.isDescribed(f)
+	p.add(step)
+	if step.Release {
+		f.Description = ""
+	}
 	p.disown(f)
 }
 

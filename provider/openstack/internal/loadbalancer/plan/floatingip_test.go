@@ -372,6 +372,50 @@ func TestChange_FloatingIPIsMovedOrMarkedBeforeTheDeletion_IsSeen(t *testing.T) 
 	}
 }
 
+func TestChange_FloatingIPIsMovedOrMarkedBeforeItsRelease_IsSeen(t *testing.T) {
+	c := made(t, desire())
+	listed := c.ips[0]
+	p := change(c, desire(internal, keep))
+	var detach, tag func(neutron.FloatingIP) bool
+	for _, step := range p.Steps {
+		switch step := step.(type) {
+		case plan.DetachFloatingIP:
+			detach = step.Owned
+		case plan.TagFloatingIP:
+			tag = step.Owned
+		}
+	}
+	if detach == nil || tag == nil {
+		t.Fatalf("the floating IP is not detached and tagged:\n%s", p)
+	}
+	moved := func(ip *neutron.FloatingIP) { ip.PortID = "elsewhere" }
+	tagged := func(ip *neutron.FloatingIP) { ip.Tags = append(ip.Tags, "reserved") }
+	others := func(ip *neutron.FloatingIP) { ip.Tags = neighbor().NetworkTags() }
+	for what, test := range map[string]struct {
+		change        func(*neutron.FloatingIP)
+		detached, tag bool
+	}{
+		"unchanged":          {func(*neutron.FloatingIP) {}, true, true},
+		"moved":              {moved, false, false},
+		"tagged":             {tagged, true, false},
+		"of another Service": {others, false, false},
+	} {
+		now := listed
+		now.Tags = slices.Clone(listed.Tags)
+		test.change(&now)
+		if got := detach(now); got != test.detached {
+			t.Errorf("%s: it is detached: %t, want %t", what, got, test.detached)
+		}
+		now.Description = "" // the detachment has cleared it
+		if now.PortID == listed.PortID {
+			now.PortID = ""
+		}
+		if got := tag(now); got != test.tag {
+			t.Errorf("%s: it is tagged: %t, want %t", what, got, test.tag)
+		}
+	}
+}
+
 // Two clusters of one name have Services with equal descriptions.
 func TestChange_DetachedFloatingIPWithOCCMsDescription_IsNotDeleted(t *testing.T) {
 	c := made(t, desire(internal))

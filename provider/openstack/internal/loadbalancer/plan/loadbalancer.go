@@ -159,9 +159,7 @@ func (c *changer) releaseFloatingIPs() {
 		} else {
 			c.tagFloatingIP(*f, c.id.NetworkTags())
 		}
-		c.add(DetachFloatingIP{
-			ID: f.ID, Address: f.Address, Why: "the load balancer is recreated",
-		})
+		c.add(c.detachmentOf(*f, "the load balancer is recreated"))
 		switch {
 		case ofPool:
 			f.Tags = merged(f.Tags, tagsFromPool(*want))

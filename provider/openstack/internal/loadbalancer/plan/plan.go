@@ -145,7 +145,8 @@ func (c *changer) repair() {
 	lb := c.is.LoadBalancer
 	if c.role != Owner {
 		c.block(events.InError,
-			"shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID, lb.Name)
+			"Octavia: shared load balancer %s (%s) is in ERROR; only its owner can repair it", lb.ID,
+			lb.Name)
 		return
 	}
 	if (c.want.Recreate || c.failedAtOnce()) && c.recreate([]string{"it is in ERROR"}) {
@@ -157,12 +158,12 @@ func (c *changer) repair() {
 	if lb.Provider == octavia.ProviderOVN {
 		// ovn_octavia_provider does not support a failover.
 		c.block(events.InError,
-			"load balancer %s is in ERROR, and its provider %s supports no failover; %s", lb.ID,
+			"Octavia: the load balancer is in ERROR, and its provider %s supports no failover; %s",
 			lb.Provider, howToRecreate)
 		return
 	}
 	c.notice(false, events.InError,
-		"load balancer %s is in ERROR; triggering a failover, which needs administrator rights by default; %s", lb.ID, howToRecreate)
+		"Octavia: the load balancer is in ERROR; triggering a failover, which needs administrator rights by default; %s", howToRecreate)
 	c.add(FailoverLoadBalancer{lb.ID, lb.Name})
 }
 

@@ -122,8 +122,8 @@ func (r *remover) otherServices() []string {
 func (r *remover) leave() {
 	lb := r.is.LoadBalancer
 	if lb.Status == octavia.InError {
-		r.block(events.InError, "load balancer %s (%s) is in ERROR; nothing in it can be deleted",
-			lb.ID, lb.Name)
+		r.block(events.InError, "Octavia: load balancer %s (%s) is in ERROR, so nothing in it can be "+
+			"deleted; fail it over in Octavia, or have its owner do so", lb.ID, lb.Name)
 		return
 	}
 	before := len(r.plan.Steps)

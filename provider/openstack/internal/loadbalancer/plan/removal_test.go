@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -320,4 +321,8 @@ func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
 	p := removal(c, all())
 	wantKinds(t, p, "RemoveGroup", "RemoveGroup", "DeleteSecurityGroup")
 	wantNotice(t, p, events.InError, true)
+	if text := p.String(); !strings.Contains(text, ": Octavia: load balancer "+c.lb.ID) ||
+		!strings.Contains(text, "; fail it over in Octavia") {
+		t.Errorf("the notice has no service, or not what to do:\n%s", text)
+	}
 }

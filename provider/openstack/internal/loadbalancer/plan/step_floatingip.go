@@ -46,11 +46,11 @@ type (
 		// Release clears the description in the same request. Without a tag, no later plan would
 		// find the detached floating IP.
 		Release bool
+		Listed
 	}
 	DeleteFloatingIP struct {
 		ID, Address, Why string
-		// Owned decides about the state that is read just before. Nil: any.
-		Owned func(neutron.FloatingIP) bool
+		Listed
 	}
 	// TagFloatingIP replaces its tags.
 	TagFloatingIP struct {
@@ -60,8 +60,26 @@ type (
 		// Release first clears the description, which names the Service: then any Service that
 		// requests the address may use it.
 		Release bool
+		Listed
 	}
 )
+
+// Listed is the state that a step expects of its floating IP. Another client may have changed it
+// since the list, because a plan may wait for minutes.
+type Listed struct {
+	// Revision is the one that was listed, which alone is changed. Nil: unknown.
+	Revision *int
+	// Owned decides about the state of another revision, which is read just before. Nil: any.
+	Owned func(neutron.FloatingIP) bool
+}
+
+// asChanged returns ErrChanged if a floating IP is no longer as a step expects.
+func asChanged(err error) error {
+	if errors.Is(err, neutron.ErrTaken) {
+		return fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return err
+}
 
 func (s CreateFloatingIP) String() string {
 	text := "create a floating IP in network " + s.Wanted.NetworkID
@@ -227,7 +245,9 @@ func (s DetachFloatingIP) changesFloatingIP() {}
 func (s DetachFloatingIP) predict(*predicted) bool { return true }
 
 func (s DetachFloatingIP) take(ctx context.Context, r *run) error {
-	return r.release(s.ID, func() error { return r.Neutron.DetachFloatingIP(ctx, s.ID, s.Release) })
+	return asChanged(r.release(s.ID, func() error {
+		return r.Neutron.DetachFloatingIP(ctx, s.ID, s.Release, s.Revision, s.Owned)
+	}))
 }
 
 func (s DeleteFloatingIP) String() string {
@@ -239,13 +259,9 @@ func (s DeleteFloatingIP) changesFloatingIP() {}
 func (s DeleteFloatingIP) predict(*predicted) bool { return true }
 
 func (s DeleteFloatingIP) take(ctx context.Context, r *run) error {
-	err := r.release(s.ID, func() error {
-		return r.Neutron.DeleteFloatingIP(ctx, s.ID, s.Owned)
-	})
-	if errors.Is(err, neutron.ErrTaken) {
-		return fmt.Errorf("%w: %w", ErrChanged, err)
-	}
-	return err
+	return asChanged(r.release(s.ID, func() error {
+		return r.Neutron.DeleteFloatingIP(ctx, s.ID, s.Revision, s.Owned)
+	}))
 }
 
 func (s TagFloatingIP) String() string {
@@ -266,15 +282,18 @@ func (s TagFloatingIP) changesFloatingIP() {}
 func (s TagFloatingIP) predict(*predicted) bool { return true }
 
 func (s TagFloatingIP) take(ctx context.Context, r *run) error {
-	return r.withNeutron(func() (err error) {
-		if s.Release {
-			err = r.Neutron.ClearFloatingIPDescription(ctx, s.ID)
+	return asChanged(r.withNeutron(func() (err error) {
+		switch {
+		case s.Release:
+			err = r.Neutron.ClearFloatingIPDescription(ctx, s.ID, s.Revision, s.Owned)
+		case s.Owned != nil:
+			err = r.Neutron.CheckFloatingIP(ctx, s.ID, s.Owned)
 		}
 		if err == nil && s.Tags != nil {
 			err = r.Neutron.TagFloatingIP(ctx, s.ID, s.Tags)
 		}
 		return err
-	})
+	}))
 }
 
 func withID(address, id string) string {

@@ -2,6 +2,8 @@ package settings
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -12,6 +14,72 @@ import (
 // `go generate ./provider/openstack/internal/loadbalancer/settings` writes the page.
 func TestPage_IsUpToDate(t *testing.T) {
 	pagetest.Check(t, "../../../../../docs/reference/service-annotations.md", page())
+}
+
+// guardTests are the tests of what prevents the misuse of an annotation beside allowed-annotations.
+// OpenStack's own rights prevent that of the others.
+var guardTests = map[string]string{
+	"port-id": "TestEnsure_PortOfAnother_IsRefusedAndNothingIsChanged, " +
+		"TestChange_UnmarkedFloatingIPAtANamedPort_IsNotDetached",
+	"address":          floatingIPTests,
+	"floating-ip-id":   floatingIPTests,
+	"load-balancer-ip": floatingIPTests,
+	"floating-ip-tag":  "TestPool_FloatingIPOfAnother_IsNeverTaken",
+	"load-balancer-id": "TestEnsure_SharingIsNotAllowed_IsRefusedAndTheGuestCanBeDeleted, " +
+		"TestEnsure_NoAnnotationIsAllowed_LoadBalancerWithoutMarksIsNotJoined, " +
+		"TestEnsure_UIDsOfAnotherCluster_ItsObjectsStay",
+	"default-tls-container-ref": "TestCheckCertificate_HostOfTheReferenceIsNotAsked",
+}
+
+const (
+	// allowedTest has each annotation that names an object.
+	allowedTest     = "TestOf_ObjectOfTheCloudIsNotAllowed_ServiceIsRefusedAndTheDefaultStays"
+	floatingIPTests = "TestFloatingIP_OfAnotherOwner_IsNeverTaken, " +
+		"TestChange_AnothersMarkAppearsBeforeTheAttachment_IsSeen"
+)
+
+func testsCell(option string) string {
+	if more := guardTests[option]; more != "" {
+		return allowedTest + ", " + more
+	}
+	return allowedTest
+}
+
+func TestPage_TestsOfObjects_Exist(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"../*_test.go", "../*/*_test.go"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	var all strings.Builder
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(code)
+	}
+	named := map[string]bool{}
+	for _, row := range table(&Settings{}, cloudconf.Default().LoadBalancer) {
+		e := row.about()
+		if e.misuse == "" {
+			continue
+		}
+		named[e.optionName()] = true
+		for _, name := range strings.Split(testsCell(e.optionName()), ", ") {
+			if !strings.Contains(all.String(), "\nfunc "+name+"(") {
+				t.Errorf("%s: there is no test %s", e.name, name)
+			}
+		}
+	}
+	for option := range guardTests {
+		if !named[option] {
+			t.Errorf("%s is not in the table", option)
+		}
+	}
 }
 
 const introduction = `# Annotations of Services
@@ -58,8 +126,8 @@ func page() string {
 	p.WriteString(objects)
 	for _, row := range table(&Settings{}, cloudconf.Default().LoadBalancer) {
 		if e := row.about(); e.misuse != "" {
-			fmt.Fprintf(&p, "| `%s` | `%s` | %s | %s |\n", strings.TrimPrefix(e.name, Prefix),
-				e.optionName(), e.misuse, e.guard)
+			fmt.Fprintf(&p, "| `%s` | `%s` | %s | %s | %s |\n", strings.TrimPrefix(e.name, Prefix),
+				e.optionName(), e.misuse, e.guard, testsCell(e.optionName()))
 		}
 	}
 	p.WriteString(differences)
@@ -74,10 +142,10 @@ These annotations, and one field, name objects of the cloud. A user who may crea
 default is ` + "`all`" + `, as with OCCM. A Service with an annotation of the table that is not in the list gets the event InvalidAnnotation, or NotAllowed for ` + "`load-balancer-id`" + `. The load
 balancer stays as it is. A class may have another list, and ` + "`namespaces`" + ` of a class lists the namespaces that may use it: so the operator grants an annotation to a namespace.
 
-The last column holds with every list.
+What prevents it in addition holds with every list. The tests are in provider/openstack/internal/loadbalancer and below.
 
-| | in ` + "`allowed-annotations`" + ` | a hostile user could | what prevents it in addition |
-|---|---|---|---|
+| | in ` + "`allowed-annotations`" + ` | a hostile user could | what prevents it in addition | shown by |
+|---|---|---|---|---|
 `
 
 func nameCell(e entry) string {

@@ -156,6 +156,12 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 }
 
 func TestOf_BadValue_IsReported(t *testing.T) {
+	usedInstead := map[string]string{
+		"connection-limit": "-1", "timeout-client-data": "50000", "timeout-member-data": "50000",
+		"timeout-member-connect": "5000", "timeout-tcp-inspect": "0", "health-monitor-delay": "5",
+		"health-monitor-timeout": "3", "health-monitor-max-retries": "1",
+		"health-monitor-max-retries-down": "3",
+	}
 	for _, c := range []struct {
 		name, value, why string
 		fatal            bool
@@ -173,8 +179,10 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 		{"connection-limit", "99999999999999999999", "not a whole number, at least -1", false},
 		{"timeout-client-data", "-1", "not a whole number of milliseconds, from 0 to 2073600000", false},
 		{"timeout-member-data", "2073600001", "not a whole number of milliseconds, from 0 to 2073600000", false},
+		{"timeout-member-connect", "5s", "not a whole number of milliseconds, from 0 to 2073600000", false},
 		{"timeout-tcp-inspect", "50s", "not a whole number of milliseconds, from 0 to 2073600000", false},
 		{"health-monitor-delay", "0", "not a whole number of seconds, at least 1", false},
+		{"health-monitor-timeout", "3s", "not a whole number of seconds, at least 1", false},
 		{"health-monitor-max-retries", "0", "not a whole number, from 1 to 10", false},
 		{"health-monitor-max-retries-down", "11", "not a whole number, from 1 to 10", false},
 		{"hostname", "10.0.0.1", "not a host name", false},
@@ -229,6 +237,13 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 			if service.Annotations[p.Annotation] != c.value || p.Value != shown(c.value) ||
 				p.Why != c.why || p.Fatal != c.fatal {
 				t.Errorf("the problem is %+v, want %q of %s, fatal %v", p, c.why, c.name, c.fatal)
+			}
+			if !strings.HasPrefix(c.why, "not a whole number") {
+				return
+			}
+			end := " is " + c.why + "; the default, " + usedInstead[c.name] + ", is used"
+			if usedInstead[c.name] == "" || !strings.HasSuffix(p.String(), end) {
+				t.Errorf("the message is %q, want %q at its end", p, end)
 			}
 		})
 	}
@@ -734,8 +749,14 @@ func TestOf_ProxyProtocolBesideXForwardedFor_IsRefused(t *testing.T) {
 			"proxy-protocol": c.proxy, "x-forwarded-for": c.forwarded,
 		}), presets())
 		if (len(Fatal(problems)) == 1) != c.refused || len(problems) > 1 {
-			t.Errorf("%q and %q: the problems are %v, refused: %t", c.proxy, c.forwarded, problems,
+			t.Fatalf("%q and %q: the problems are %v, refused: %t", c.proxy, c.forwarded, problems,
 				c.refused)
+		}
+		const want = Prefix + `x-forwarded-for: "true" is not allowed together with ` +
+			"proxy-protocol: both pass the address of the client; remove one of them"
+		if c.refused && problems[0].String() != want {
+			t.Errorf("%q and %q: the problem is %q, want %q", c.proxy, c.forwarded, problems[0],
+				want)
 		}
 	}
 }

@@ -1,0 +1,292 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/fake"
+	"github.com/fxccm/fxccm/test/internal/suite"
+)
+
+// runNodes runs the controllers of nodes alone.
+func runNodes(t *testing.T, cloud *fake.Cloud, change ...func(*ccm.Params)) *replica {
+	t.Helper()
+	return run(t, cloud,
+		append([]func(*ccm.Params){only("cloud-node", "cloud-node-lifecycle")}, change...)...)
+}
+
+// initializeNode creates a node like a kubelet, and waits until it is initialized.
+func initializeNode(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	taintedNode(t, name)
+	return ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), name))
+}
+
+func getNode(t *testing.T, name string) *corev1.Node {
+	t.Helper()
+	node, err := shared.Client(t).CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return node
+}
+
+// waitNodeEvent waits for an event about exactly this node.
+func waitNodeEvent(t *testing.T, node *corev1.Node, reason string) corev1.Event {
+	t.Helper()
+	selector := fields.Set{
+		"involvedObject.kind": "Node", "involvedObject.uid": string(node.UID), "reason": reason,
+	}.AsSelector().String()
+	return ccmtest.Eventually(t,
+		fmt.Sprintf("there is an event %s about node %s", reason, node.Name),
+		func(ctx context.Context) (corev1.Event, error) {
+			list, err := shared.Admin.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
+				metav1.ListOptions{FieldSelector: selector})
+			switch {
+			case err != nil:
+				return corev1.Event{}, err
+			case len(list.Items) == 0:
+				return corev1.Event{}, errors.New("it does not exist yet")
+			}
+			return list.Items[0], nil
+		})
+}
+
+func mustContain(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the text is %q, want %q in it", text, part)
+		}
+	}
+}
+
+// The cloud fails for one node, and another node is not of this cloud.
+func TestNode_LookupFails_IsRepeatedButNotForNodesOfOthers(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, []string{"looked-up-1"})
+	cloud.On("InstanceMetadata").For("looked-up-1").Times(3).Fail(errors.New("503"))
+	cloud.On("InstanceMetadata").For("looked-up-2").ReturnZero()
+	r := runNodes(t, cloud)
+	taintedNode(t, "looked-up-2")
+	calls := callsOf("InstanceMetadata", "looked-up-2")
+	waitCalls(t, cloud, "the node of another component is looked up", 1, calls)
+	initializeNode(t, "looked-up-1")
+	if n := len(cloud.Calls(calls)); n != 1 {
+		t.Errorf("the node of another component was looked up %d times", n)
+	}
+	ccmtest.Eventually(t, "no node waits",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Nodes) == 0 }))
+}
+
+func TestNode_InitializedWithoutAnAddress_GetsItWhenTheCloudHasIt(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	instance := fake.Instance{Name: "addressless-1", Addresses: []corev1.NodeAddress{}}
+	if err := cloud.AddInstances(instance); err != nil {
+		t.Fatal(err)
+	}
+	runNodes(t, cloud)
+	initializeNode(t, instance.Name)
+	instance.Addresses = []corev1.NodeAddress{
+		{Type: corev1.NodeInternalIP, Address: "10.240.0.77"},
+	}
+	if err := cloud.AddInstances(instance); err != nil {
+		t.Fatal(err)
+	}
+	// The next refresh of all nodes is later than the limit of the wait.
+	ccmtest.Eventually(t, "the node has its address",
+		ccmtest.NodeAddress(shared.Client(t), instance.Name, corev1.NodeInternalIP))
+}
+
+func TestNode_InstanceChanges_LabelsFollowIfConfigured(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, []string{"resized-1"})
+	runNodes(t, cloud, func(p *ccm.Params) {
+		p.Config.Node.UpdateLabels = true
+		p.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: 100 * time.Millisecond}
+	})
+	initializeNode(t, "resized-1")
+	if err := cloud.AddInstances(fake.Instance{
+		Name: "resized-1", Type: "large", Zone: "zone-2",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ccmtest.Eventually(t, "the labels are those of the instance",
+		ccmtest.Object(shared.Client(t).CoreV1().Nodes().Get, "resized-1",
+			func(n *corev1.Node) error {
+				kind, zone := n.Labels[corev1.LabelInstanceTypeStable],
+					n.Labels[corev1.LabelTopologyZone]
+				if kind != "large" || zone != "zone-2" {
+					return fmt.Errorf("type %q, zone %q", kind, zone)
+				}
+				return nil
+			}))
+}
+
+func TestNode_LabelValueIsInvalid_IsChangedWithAnEvent(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	if err := cloud.AddInstances(fake.Instance{
+		Name: "mislabeled-1", Type: "m1 large (gpu)",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	runNodes(t, cloud)
+	node := initializeNode(t, "mislabeled-1")
+	if got := node.Labels[corev1.LabelInstanceTypeStable]; got != "m1-large-gpu" {
+		t.Errorf("the type is %q", got)
+	}
+	mustContain(t, waitNodeEvent(t, node, "InvalidLabelChanged").Message,
+		`"m1-large-gpu", because "m1 large (gpu)"`)
+}
+
+func TestNode_ProviderServesNoInstances_StatusAndEventNameTheCause(t *testing.T) {
+	t.Parallel()
+	const cause = "the cloud provider serves no instances, so it cannot initialize nodes"
+	r := runNodes(t, newCloud(t, nil, fake.Without("InstancesV2", "Instances", "Zones")))
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("uninitialized-1"))
+	status := ccmtest.Eventually(t, "the node waits in the status",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return len(s.Nodes) == 1 && s.Nodes[0].Reason == "InitializationFailed"
+		}))
+	if status.Nodes[0].Name != node.Name {
+		t.Errorf("the status has node %s", status.Nodes[0].Name)
+	}
+	mustContain(t, status.Nodes[0].Message, cause, "--cloud-provider=external")
+	// The event comes after 15 seconds: another program may initialize the node.
+	mustContain(t, waitNodeEvent(t, node, "InitializationFailed").Message, cause,
+		"--cloud-provider=external")
+}
+
+func TestNode_YoungNodeHasNoInstanceYet_Stays(t *testing.T) {
+	t.Parallel()
+	cloud := newCloud(t, nil)
+	runNodes(t, cloud)
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.ReadyNode("young-1",
+		ccmtest.NodeNotReady(), ccmtest.NodeProviderID("fake://region-1/young-1")))
+	waitCalls(t, cloud, "the cloud has said three times that it has no instance", 3,
+		fake.CallFilter{Method: "InstanceExists", Object: "young-1", Finished: true}.Matches)
+	if now := getNode(t, "young-1"); now.UID != node.UID || now.DeletionTimestamp != nil {
+		t.Errorf("the node is %+v", now.ObjectMeta)
+	}
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// A kubelet registers its node again when the deletion is on its way to the API server.
+func TestNode_RegistersAgainBeforeItsDeletion_Stays(t *testing.T) {
+	t.Parallel()
+	const name = "reborn-1"
+	cloud := newCloud(t, []string{name})
+	nodes := shared.Client(t).CoreV1().Nodes()
+	reborn := make(chan types.UID, 1)
+	again := sync.OnceFunc(func() {
+		err := nodes.Delete(t.Context(), name, metav1.DeleteOptions{})
+		var node *corev1.Node
+		if err == nil {
+			node, err = nodes.Create(t.Context(), ccmtest.ReadyNode(name, ccmtest.NodeNotReady(),
+				ccmtest.NodeProviderID("fake://region-1/"+name)), metav1.CreateOptions{})
+		}
+		if err != nil {
+			t.Errorf("register the node again: %v", err)
+			return
+		}
+		reborn <- node.UID
+	})
+	runNodes(t, cloud, func(p *ccm.Params) {
+		p.RESTConfig.Wrap(func(next http.RoundTripper) http.RoundTripper {
+			return transport(func(r *http.Request) (*http.Response, error) {
+				if r.Method == http.MethodDelete && strings.HasSuffix(r.URL.Path, "/nodes/"+name) {
+					again()
+				}
+				return next.RoundTrip(r)
+			})
+		})
+	})
+	initializeNode(t, name)
+	// The cloud has shown the instance, so its absence counts although the node is young.
+	if err := cloud.RemoveInstance(name); err != nil {
+		t.Fatal(err)
+	}
+	setNotReady(t, name)
+	uid := ccmtest.Eventually(t, "the node registers again",
+		func(ctx context.Context) (types.UID, error) {
+			select {
+			case uid := <-reborn:
+				return uid, nil
+			case <-ctx.Done():
+				return "", ctx.Err()
+			}
+		})
+	// A later lookup begins when the API server has answered the deletion.
+	lookups := callsOf("InstanceExists", name)
+	waitCalls(t, cloud, "the new node is looked up", len(cloud.Calls(lookups))+1, lookups)
+	if now := getNode(t, name); now.UID != uid || now.DeletionTimestamp != nil {
+		t.Errorf("the node is %+v, want the UID %s", now.ObjectMeta, uid)
+	}
+}
+
+func TestNode_RightToDeleteIsMissing_IsReportedUntilItIsGranted(t *testing.T) {
+	t.Parallel()
+	const user, name = "without-deletion", "undeletable-1"
+	const right = "permission to delete nodes"
+	identity, err := shared.ControlPlane.UserConfig(user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant(t, "test-undeletable-nodes", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"nodes", "nodes/status"},
+		Verbs: []string{"get", "list", "watch", "patch"},
+	}, user)
+	grant(t, "test-undeletable-events", rbacv1.PolicyRule{
+		APIGroups: []string{"", "events.k8s.io"}, Resources: []string{"events"},
+		Verbs: []string{"create", "patch"},
+	}, user)
+	cloud := newCloud(t, []string{name})
+	r := runNodes(t, cloud, func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) })
+	node := initializeNode(t, name)
+	if err := cloud.RemoveInstance(name); err != nil {
+		t.Fatal(err)
+	}
+	setNotReady(t, name)
+
+	status := ccmtest.Eventually(t, "the missing right is a trouble",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return slices.ContainsFunc(s.Troubles,
+				func(trouble ccm.TroubleStatus) bool { return trouble.Subject == right })
+		}))
+	mustContain(t, status.Troubles[0].Reason, user, `cannot delete resource "nodes"`)
+	ready := r.ReadinessChecks()[0]
+	if err := ready.Check(nil); err != nil {
+		t.Errorf("readiness: %v", err)
+	}
+	mustContain(t, ready.Detail(), "problem with "+right)
+	mustContain(t, waitNodeEvent(t, node, "DeletingNodeFailed").Message, user)
+
+	grant(t, "test-undeletable-delete", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"delete"},
+	}, user)
+	ccmtest.Eventually(t, "the node is gone",
+		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, name))
+	ccmtest.Eventually(t, "the trouble is over",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Troubles) == 0 }))
+}
