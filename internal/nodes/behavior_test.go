@@ -366,6 +366,9 @@ var behaviors = []behavior{
 			w.client.PrependReactor("delete", "nodes",
 				func(clienttesting.Action) (bool, runtime.Object, error) {
 					again := w.get("node-1").DeepCopy()
+					if again == nil { // upstream's deletes it twice
+						return false, nil, nil
+					}
 					again.UID = "another"
 					again.Status.Conditions[0].Status = v1.ConditionTrue
 					err := w.client.Tracker().Update(
