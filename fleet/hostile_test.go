@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -276,4 +277,39 @@ func TestFleet_ParamsOfAManagerHang_OthersAreServed(t *testing.T) {
 	}
 	release()
 	w.waitServed(4, r)
+}
+
+// The meter does not shorten an answer with the status 200, which becomes an error of client-go.
+func TestFleet_ListIsAnsweredWithALongStatus_LogLinesAreShort(t *testing.T) {
+	t.Parallel()
+	const marker, maxLine = "in-the-answer", 4 << 10
+	w, h := newWorld(t, 1), newHostile(t)
+	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure",`+
+			`"reason":"BadRequest","code":400,"message":"`+marker+strings.Repeat("x", 100<<10)+`"}`)
+	})
+	h.list.Store(&list)
+	var long atomic.Pointer[string]
+	var isLogged atomic.Bool
+	log := funcr.New(func(_, line string) {
+		if !strings.Contains(line, marker) {
+			return
+		}
+		if len(line) > maxLine {
+			long.Store(&line)
+		}
+		if strings.Contains(line, "Failed to watch") {
+			isLogged.Store(true)
+		}
+	}, funcr.Options{})
+	r := w.start("only", withNodes(w, h), func(p *fleet.Params) { p.Logger = &log })
+	eventually(t, "the informer of nodes logs the answer", func() error {
+		if !isLogged.Load() {
+			return fmt.Errorf("the cluster is %+v", statusOf(r, "hostile"))
+		}
+		return nil
+	})
+	if line := long.Load(); line != nil {
+		t.Errorf("a line has %d bytes: %.300s", len(*line), *line)
+	}
 }

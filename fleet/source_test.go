@@ -119,6 +119,32 @@ func TestDirectory_KubeconfigNamesAFile_IsReadOnlyIfTheSourceIsTrusted(t *testin
 	follow(t, fleet.Trusted(fleet.Directory(dir)))("a of-the-file")
 }
 
+func TestFleet_KubeconfigHasAFieldThatActs_StatusNamesTheField(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "a")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := strings.Replace(kubeconfig(""), `"token": ""`, `"exec": {"command": "secret"}`, 1)
+	if err := os.WriteFile(filepath.Join(folder, "kubeconfig"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := newWorld(t, 0).start("only", func(p *fleet.Params) {
+		// Behind a SourceFunc, the Trusted of the test does not reach the parser.
+		p.Source = fleet.SourceFunc(fleet.Directory(dir).Run)
+	})
+	const want = "users[0].user.exec is not allowed in the kubeconfig of a fleet"
+	eventually(t, "the status names the field", func() error {
+		c := statusOf(r, "a")
+		if c.State != fleet.StateFailed || !strings.Contains(c.Reason, want) ||
+			strings.Contains(c.Reason, "secret") {
+			return fmt.Errorf("it is %+v", c)
+		}
+		return nil
+	})
+}
+
 func TestDirectory_CannotBeRead_IsAnError(t *testing.T) {
 	source := fleet.Directory(filepath.Join(t.TempDir(), "missing"))
 	err := source.Run(t.Context(), func([]fleet.Cluster) { t.Error("an update came") })

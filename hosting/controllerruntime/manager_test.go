@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -93,6 +94,30 @@ func TestSharedCache_CacheWithoutFiltersAndTransforms_UsesSharedInformers(t *tes
 				t.Errorf("the informer is shared: %v, want %v", isShared, c.shared)
 			}
 		})
+	}
+}
+
+func TestHandler_AcceptHeaderOfMetrics_IsReadWithinALimit(t *testing.T) {
+	host, err := New(&rest.Config{Host: "http://127.0.0.1:1"}, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const protobuf = "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;" +
+		"encoding=delimited"
+	for accept, want := range map[string]string{
+		"":       "text/plain",
+		protobuf: "application/vnd.google.protobuf",
+		// With a parser that has no limit, this would get protocol buffers.
+		strings.Repeat("a/b,", 16<<10) + protobuf: "text/plain",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		host.Handler().ServeHTTP(w, r)
+		got, _, _ := strings.Cut(w.Header().Get("Content-Type"), ";")
+		if w.Code != http.StatusOK || got != want {
+			t.Errorf("Accept: %.80q is answered with %d %s, want %s", accept, w.Code, got, want)
+		}
 	}
 }
 

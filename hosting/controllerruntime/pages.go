@@ -9,6 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/fxccm/fxccm/internal/webpage"
 )
 
 // Handler serves the pages that managers of controller-runtime serve on their own ports:
@@ -88,6 +90,7 @@ func (p *pages) seal() *http.ServeMux {
 		p.mux.Handle(path, http.StripPrefix(path, checks))
 		p.mux.Handle(path+"/", http.StripPrefix(path, checks))
 	}
-	p.mux.Handle("/metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{}))
+	p.mux.Handle("/metrics", webpage.WithMetricsFormat(
+		promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{})))
 	return p.mux
 }

@@ -188,7 +188,7 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A long outage takes at most 45 calls for a node in ten minutes, and one event", "seen: its pauses grow to 1000 s, and it writes no event",
+		"A long outage takes at most 45 calls for a node in ten minutes, one event, and one line of the log", "seen: its pauses grow to 1000 s, and it writes no event",
 		func(w *world) error {
 			defer w.start()()
 			w.fail("metadata", errDown)
@@ -196,6 +196,7 @@ var behaviors = []behavior{
 			w.wait(10 * time.Minute)
 			return errors.Join(want("few calls", w.count("metadata") <= 45, true),
 				want("events", len(w.events("InitializationFailed")), 1),
+				want("lines", w.failuresLogged(errDown.Error()), 1),
 				want("waiting", len(w.record.Waiting()), 1))
 		},
 	},
@@ -366,6 +367,9 @@ var behaviors = []behavior{
 			w.client.PrependReactor("delete", "nodes",
 				func(clienttesting.Action) (bool, runtime.Object, error) {
 					again := w.get("node-1").DeepCopy()
+					if again == nil { // upstream's deletes it twice
+						return false, nil, nil
+					}
 					again.UID = "another"
 					again.Status.Conditions[0].Status = v1.ConditionTrue
 					err := w.client.Tracker().Update(

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ import (
 	"k8s.io/cloud-provider/controllers/nodelifecycle"
 	fakecloud "k8s.io/cloud-provider/fake"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/nodes"
@@ -116,6 +118,8 @@ type world struct {
 
 	mu       sync.Mutex
 	recorded []*v1.Event
+	// failures are the lines of the log that are about errors.
+	failures []string
 	troubles map[string]bool
 }
 
@@ -172,7 +176,7 @@ func inWorld(t *testing.T, upstream bool, test func(*world)) {
 // start runs both controllers, with a refresh every 5 minutes and a check every 5 seconds.
 func (w *world) start() (stop func()) {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), w.logger()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
 	broadcaster := events.New(w.client.CoreV1())
 	informer := factory.Core().V1().Nodes()
@@ -230,6 +234,29 @@ func (w *world) start() (stop func()) {
 		time.Sleep(10 * time.Second) // upstream's workers end after Run
 		synctest.Wait()
 	}
+}
+
+// logger returns a logger that keeps the errors.
+func (w *world) logger() klog.Logger {
+	return funcr.New(func(_, line string) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if strings.Contains(line, `"error"=`) {
+			w.failures = append(w.failures, line)
+		}
+	}, funcr.Options{})
+}
+
+// failuresLogged returns how many lines of the log about an error have the text.
+func (w *world) failuresLogged(text string) (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, line := range w.failures {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *world) wait(d time.Duration) {

@@ -110,11 +110,18 @@ func runProcess(t *testing.T, c check, kubeconfig string, leases []string) Resul
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A provider that ends the process leaves its files. The path is short, because files may be
+	// sockets.
+	files, err := os.MkdirTemp("", "check")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(files) })
 	ctx, cancel := context.WithTimeout(t.Context(), processLimit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "-test.run="+pattern(t.Name()), "-test.count=1",
 		"-test.v=true", "-test.timeout="+processLimit.String())
-	cmd.Env = append(os.Environ(), orderVariable+"="+string(text),
+	cmd.Env = append(os.Environ(), orderVariable+"="+string(text), "TMPDIR="+files,
 		// A provider with clients of its own must not find the author's cluster.
 		clientcmd.RecommendedConfigPathEnvVar+"="+kubeconfig)
 	cmd.WaitDelay = 5 * time.Second // a process of the provider may keep the output open

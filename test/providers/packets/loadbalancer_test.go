@@ -110,50 +110,6 @@ func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T)
 	}
 }
 
-// No rule of the Service's security group admits the checks of ovn's monitor. If they did not reach
-// the nodes, no member would be ONLINE.
-func TestService_WithSourceRangesAndMonitor_MembersAreOnlineWhileTheirNodesAnswer(t *testing.T) {
-	c := newCluster(t, "node-1", "node-2")
-	clients := c.addClients("friend", "stranger")
-	friend, stranger := clients[0], clients[1]
-	c.begin(internal)
-	service, target := c.expose("web",
-		ccmtest.ServiceAnnotation(annotation+"enable-health-monitor", "true"),
-		func(s *corev1.Service) {
-			s.Spec.LoadBalancerSourceRanges = []string{friend.address + "/32"}
-		})
-	c.waitProvider(len(c.nodes))
-	c.waitMembers("ONLINE", "ONLINE")
-	if by, _ := answers(friend, target, tries); len(by) != 2 || by[""] > 0 {
-		t.Errorf("a client in the source ranges is answered by %v", by)
-	}
-	if by, _ := answers(stranger, target, tries/4); by[""] != tries/4 {
-		t.Errorf("a client outside the source ranges is answered by %v", by)
-	}
-	c.nodes["node-2"].listen(t)
-	c.waitMembers("ERROR", "ONLINE")
-	c.waitAnswers("only node-1 answers", friend, target, "node-1")
-	c.nodes["node-2"].listen(t, service.Spec.Ports[0].NodePort)
-	c.waitMembers("ONLINE", "ONLINE")
-}
-
-// waitMembers waits until the members of the only Service have these operating statuses.
-func (c *cluster) waitMembers(want ...string) {
-	c.t.Helper()
-	began := time.Now()
-	c.Wait(fmt.Sprintf("the members are %q", want), func() error {
-		var is []string
-		for _, member := range c.Inventory().Of("member") {
-			is = append(is, project.Text(member, "operating_status"))
-		}
-		if slices.Sort(is); !slices.Equal(is, want) {
-			return fmt.Errorf("they are %q", is)
-		}
-		return nil
-	})
-	c.tell("the members are %q, after %.1f s", want, time.Since(began).Seconds())
-}
-
 func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 	c := newCluster(t, "node-1", "node-2")
 	client := c.addClients("client")[0]

@@ -4,9 +4,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -379,15 +383,18 @@ func (s *site) reserve(tags ...string) map[string]openstacktest.FloatingIP {
 
 func TestFloatingIP_OfAnotherOwner_IsNeverTaken(t *testing.T) {
 	t.Parallel()
-	for name, request := range map[string]func(openstacktest.FloatingIP) (annotation, value string){
-		"by address": func(ip openstacktest.FloatingIP) (string, string) {
-			return "address", ip.Address
+	for name, request := range map[string]func(*v1.Service, openstacktest.FloatingIP){
+		"by address": func(service *v1.Service, ip openstacktest.FloatingIP) {
+			annotations("address", ip.Address)(service)
 		},
-		"by the tag of a pool": func(openstacktest.FloatingIP) (string, string) {
-			return "floating-ip-tag", "reserved"
+		"by spec.loadBalancerIP": func(service *v1.Service, ip openstacktest.FloatingIP) {
+			service.Spec.LoadBalancerIP = ip.Address
 		},
-		"by ID": func(ip openstacktest.FloatingIP) (string, string) {
-			return "floating-ip-id", ip.ID
+		"by the tag of a pool": func(service *v1.Service, _ openstacktest.FloatingIP) {
+			annotations("floating-ip-tag", "reserved")(service)
+		},
+		"by ID": func(service *v1.Service, ip openstacktest.FloatingIP) {
+			annotations("floating-ip-id", ip.ID)(service)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -398,11 +405,84 @@ func TestFloatingIP_OfAnotherOwner_IsNeverTaken(t *testing.T) {
 			before := s.FloatingIPs()
 			for owner, ip := range reserved {
 				service := s.addService("web-"+strings.ReplaceAll(ip.Address, ".", "-"), 80)
-				annotations(request(ip))(service)
+				request(service, ip)
 				c.wantRefused(events.FloatingIPUnavailable, service, node)
 				if after := s.FloatingIPs(); !reflect.DeepEqual(after, before) {
 					t.Fatalf("%s: the floating IPs are %+v, were %+v", owner, after, before)
 				}
+			}
+		})
+	}
+}
+
+// Another cluster marks the Service's floating IP between two requests of a reconcile.
+func TestFloatingIP_MarkedByAnotherBeforeAStep_StaysAsItIs(t *testing.T) {
+	t.Parallel()
+	remove := func(c *cluster, service *v1.Service, _ *v1.Node) error {
+		now := metav1.Now()
+		service.DeletionTimestamp = &now
+		return c.EnsureLoadBalancerDeleted(c.site.t.Context(), "kubernetes", service)
+	}
+	makeInternal := func(c *cluster, service *v1.Service, node *v1.Node) error {
+		service.Annotations[annotationInternal] = "true"
+		c.site.update(service)
+		_, err := c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", c.site.now(service),
+			[]*v1.Node{node})
+		return err
+	}
+	for name, test := range map[string]struct {
+		keep       string
+		isDetached bool
+		// after is the request after which the floating IP is marked.
+		after     string
+		reconcile func(*cluster, *v1.Service, *v1.Node) error
+	}{
+		"deletion":    {"false", false, "floating_ip_list", remove},
+		"detachment":  {"true", false, "floating_ip_list", makeInternal},
+		"tags":        {"true", false, "floating_ip_update", makeInternal},
+		"description": {"true", true, "floating_ip_list", remove},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s *site
+			var now *clocktesting.FakeClock
+			var isArmed atomic.Bool
+			var marked openstacktest.FloatingIP
+			change := func(id string, edit func(*openstacktest.FloatingIP)) {
+				if err := s.UpdateFloatingIP(id, edit); err != nil {
+					t.Error(err)
+				}
+			}
+			s, now = newTickingSite(t, openstacktest.WithObserver(func(call openstacktest.Call) {
+				if call.Operation == test.after && isArmed.CompareAndSwap(true, false) {
+					change(s.FloatingIPs()[0].ID, func(ip *openstacktest.FloatingIP) {
+						ip.Tags = []string{"fxccm-cluster=cluster-9", "fxccm-service=other"}
+					})
+					marked = s.FloatingIPs()[0]
+				}
+			}))
+			s.defaults.LoadBalancer.DriftPeriod = 0 // a repair would also list
+			c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			service := s.addService("web", 80)
+			annotations("keep-floatingip", test.keep)(service)
+			s.update(service)
+			c.ensure(service, node)
+			if test.isDetached {
+				change(s.FloatingIPs()[0].ID,
+					func(ip *openstacktest.FloatingIP) { ip.PortID = "" })
+			}
+			now.Step(time.Hour) // lists are read again
+			before := s.mark()
+			isArmed.Store(true)
+			if err := test.reconcile(c, s.now(service), node); !isWait(err) {
+				t.Errorf("the error is %v, want a wait", err)
+			}
+			if isArmed.Load() || s.counts(before)["floating_ip_get"] == 0 {
+				t.Fatalf("the step did not read the marked floating IP; the calls are %v",
+					s.counts(before))
+			}
+			if ips := s.FloatingIPs(); len(ips) != 1 || !reflect.DeepEqual(ips[0], marked) {
+				t.Errorf("the floating IPs are %+v, want %+v", ips, marked)
 			}
 		})
 	}

@@ -289,6 +289,14 @@ func (c *cluster) createAll(routes []*cloudprovider.Route) []error {
 	return errs
 }
 
+// wantText compares the whole text of an error.
+func wantText(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %q", err, want)
+	}
+}
+
 func says(err error, text string) bool {
 	return err != nil && strings.Contains(err.Error(), text)
 }

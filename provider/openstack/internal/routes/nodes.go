@@ -1,7 +1,6 @@
 package routes
 
 import (
-	"fmt"
 	"net/netip"
 
 	v1 "k8s.io/api/core/v1"
@@ -73,8 +72,8 @@ func nextHopsTo(node *v1.Node, destination netip.Prefix) ([]netip.Addr, error) {
 	if destination.Addr().Is4() {
 		family = v1.IPv4Protocol
 	}
-	return nil, fmt.Errorf("node %s has no InternalIP of family %s for the destination %s",
-		node.Name, family, destination)
+	return nil, kubernetesError("node %s has no InternalIP of family %s for pod CIDR %s; give its "+
+		"server an address of this family", node.Name, family, destination)
 }
 
 func internalIPs(node *v1.Node, is4 bool) (all []netip.Addr) {

@@ -2,7 +2,6 @@ package routes
 
 import (
 	"context"
-	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -37,12 +36,14 @@ func (a *addressPairs) port(ctx context.Context, r route) (port, error) {
 		return port{}, err
 	case len(found) == 0:
 		a.finder.forget()
-		return port{}, fmt.Errorf(
-			"no port has the address of the next hop %s on the networks of router %s",
-			r.nextHop, a.api.routerID)
+		return port{}, neutronError(
+			"no port has the address of the next hop %s on the networks of router %s "+
+				"(option router-id of cloud.conf); connect the router to the network of the node, "+
+				"or correct the option", r.nextHop, a.api.routerID)
 	case len(found) > 1:
-		return port{}, fmt.Errorf("%d ports have the address %s on the subnets of router %s",
-			len(found), r.nextHop, a.api.routerID)
+		return port{}, neutronError(
+			"%d ports have the address of the next hop %s on the subnets of router %s; delete "+
+				"those that no server uses", len(found), r.nextHop, a.api.routerID)
 	}
 	return found[0], nil
 }
@@ -122,8 +123,7 @@ func (a *addressPairs) change(ctx context.Context, p port,
 			return err
 		}
 	}
-	return fmt.Errorf("other clients changed port %s during all %d attempts: %w",
-		p.ID, maxStale, err)
+	return neutronError("other clients keep changing port %s; retrying", p.ID)
 }
 
 // withPair adds a pair for the destination. It is not needed if port security is off or another

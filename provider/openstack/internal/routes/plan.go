@@ -121,7 +121,8 @@ func (p *planner) planCreation(c *call) {
 func (p *planner) join(c *call, earlier creation) {
 	switch {
 	case earlier.change != c.change:
-		p.refused[c] = conflict(c.destination, "a route to node %s is being created",
+		p.refused[c] = conflict(c.destination,
+			"a route to node %s is being created; the nodes must have different pod CIDRs",
 			earlier.node)
 	case earlier.step != nil:
 		earlier.calls = append(earlier.calls, c)
@@ -136,12 +137,12 @@ func mayReplace(r route, o owner, c change) error {
 			"node has this address; remove the route if nothing uses it", r.nextHop)
 	case o.standing == ours && o.claimed && o.node != c.node:
 		return conflict(r.destination,
-			"the one via %s belongs to node %s, which has the same pod CIDR", r.nextHop, o.node)
+			"the one via %s belongs to node %s; the nodes must have different pod CIDRs",
+			r.nextHop, o.node)
 	}
 	return nil
 }
 
 func conflict(destination netip.Prefix, format string, args ...any) error {
-	return fmt.Errorf("another route to the destination exists %s: %s", destination,
-		fmt.Sprintf(format, args...))
+	return neutronError("another route to %s exists: %s", destination, fmt.Sprintf(format, args...))
 }

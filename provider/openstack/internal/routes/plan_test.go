@@ -120,15 +120,15 @@ func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
 				add("10.244.2.0/24 via 10.0.0.2", "b"),
 			},
 			want: "+10.244.2.0/24 via 10.0.0.2 [1]",
-			refused: "0: another route to the destination exists 10.244.1.0/24: the one via " +
-				"10.0.0.66 does not belong to this cluster, because no node has this address; " +
-				"remove the route if nothing uses it",
+			refused: "0: Neutron: another route to 10.244.1.0/24 exists: the one via 10.0.0.66 " +
+				"does not belong to this cluster, because no node has this address; remove the " +
+				"route if nothing uses it",
 		},
 		"nor that of a node that has the same pod CIDR": {
 			found:   []string{"10.244.2.0/24 via 10.0.0.2"},
 			changes: []change{add("10.244.2.0/24 via 10.0.0.1", "a")},
-			refused: "0: another route to the destination exists 10.244.2.0/24: the one via " +
-				"10.0.0.2 belongs to node b, which has the same pod CIDR",
+			refused: "0: Neutron: another route to 10.244.2.0/24 exists: the one via 10.0.0.2 " +
+				"belongs to node b; the nodes must have different pod CIDRs",
 		},
 		"of two nodes with one pod CIDR the first gets it": {
 			changes: []change{
@@ -136,8 +136,8 @@ func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
 				add("10.244.7.0/24 via 10.0.0.2", "b"),
 			},
 			want: "+10.244.7.0/24 via 10.0.0.1 [0]",
-			refused: "1: another route to the destination exists 10.244.7.0/24: a route to node a is " +
-				"being created",
+			refused: "1: Neutron: another route to 10.244.7.0/24 exists: a route to node a is " +
+				"being created; the nodes must have different pod CIDRs",
 		},
 		"a removal": {
 			found: []string{"10.244.1.0/24 via 10.0.0.1", "10.244.1.0/24 via 10.0.0.66"},

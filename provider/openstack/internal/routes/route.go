@@ -50,7 +50,8 @@ func parseRoute(destination, nextHop string) (route, error) {
 func parseDestination(cidr string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(cidr)
 	if err != nil || prefix.Addr().Is4In6() {
-		return netip.Prefix{}, fmt.Errorf("the destination %q is not a CIDR", cidr)
+		return netip.Prefix{}, kubernetesError(
+			"the pod CIDR %q is not a CIDR; correct that of the node", cidr)
 	}
 	return prefix.Masked(), nil
 }

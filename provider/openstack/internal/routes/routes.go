@@ -171,13 +171,13 @@ func (r *Routes) SetKube(kube func() (kubernetes.Interface, error)) { r.record.k
 func (r *Routes) ListRoutes(ctx context.Context, _ string) ([]*cloudprovider.Route, error) {
 	listed, err := r.list(ctx)
 	if err != nil {
-		return nil, r.explain("list routes", err)
+		return nil, r.explain(err)
 	}
 	return listed, nil
 }
 
-// explain returns the error for people.
-func (r *Routes) explain(doing string, err error) error {
+// explain returns the error for people. The errors of this package are for people already.
+func (r *Routes) explain(err error) error {
 	f := failure.Of(err)
 	switch {
 	case f == nil:
@@ -186,7 +186,17 @@ func (r *Routes) explain(doing string, err error) error {
 	case isFull(err):
 		return events.QuotaUsedUp.Explain(err, f.Cause(), "routes of router "+r.router.api.routerID)
 	}
-	return events.Explain(fmt.Errorf("%s: %w", doing, err))
+	return events.Explain(err)
+}
+
+// neutronError is an error for people about what Neutron has.
+func neutronError(format string, args ...any) error {
+	return fmt.Errorf("Neutron: "+format, args...)
+}
+
+// kubernetesError is an error for people about a node.
+func kubernetesError(format string, args ...any) error {
+	return fmt.Errorf("Kubernetes: "+format, args...)
 }
 
 func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
@@ -224,8 +234,7 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprov
 	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.create(ctx, wanted, arrived); err != nil {
-		return r.explain(fmt.Sprintf("create route to %s via node %s", wanted.DestinationCIDR,
-			wanted.TargetNode), err)
+		return r.explain(err)
 	}
 	return nil
 }
@@ -347,7 +356,7 @@ func (r *Routes) creation(wanted *cloudprovider.Route) (change, []netip.Addr, er
 	}
 	node, err := nodes.Get(string(wanted.TargetNode))
 	if err != nil {
-		return change{}, nil, err
+		return change{}, nil, kubernetesError("%w; retrying", err)
 	}
 	nextHops, err := nextHopsTo(node, destination)
 	if err != nil {
@@ -363,8 +372,7 @@ func (r *Routes) DeleteRoute(ctx context.Context, _ string, listed *cloudprovide
 	arrived := r.writes.Expect()
 	defer arrived()
 	if err := r.delete(ctx, listed, arrived); err != nil {
-		return r.explain(fmt.Sprintf("delete route %s to %s", listed.Name,
-			listed.DestinationCIDR), err)
+		return r.explain(err)
 	}
 	return nil
 }
@@ -434,8 +442,9 @@ func (r *Routes) refuseForeign(ctx context.Context, one route) error {
 	if !slices.ContainsFunc(found.entries, func(e entry) bool { return e.route == one }) {
 		return nil
 	}
-	return fmt.Errorf("the route does not belong to this cluster: its next hop %s is no address of "+
-		"a node", one.nextHop)
+	return neutronError("the route does not belong to this cluster: its next hop %s is no address "+
+		"of a node; remove the route from router %s if nothing uses it", one.nextHop,
+		r.router.api.routerID)
 }
 
 // logForeign names the foreign routes.
@@ -476,8 +485,9 @@ func (r *Routes) ready(ctx context.Context) error {
 func (r *Routes) hasAtomicRoutes(ctx context.Context) (bool, error) {
 	has, err := r.extensions.Get(ctx)
 	if err == nil && !has[extensionExtraRoute] && !has[extensionExtraRouteAtomic] {
-		err = errors.New("the network service has neither the extension " +
-			extensionExtraRoute + " nor " + extensionExtraRouteAtomic)
+		err = neutronError("the cloud has neither the extension %s nor %s (option router-id of "+
+			"cloud.conf); enable one in the cloud, or remove the option", extensionExtraRoute,
+			extensionExtraRouteAtomic)
 	}
 	return has[extensionExtraRouteAtomic], err
 }
@@ -486,7 +496,7 @@ func (r *Routes) nodes() (corelisters.NodeLister, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lister == nil || !r.synced() {
-		return nil, errors.New("the nodes are not synced yet")
+		return nil, kubernetesError("the nodes are not synced yet; retrying")
 	}
 	return r.lister, nil
 }

@@ -20,8 +20,8 @@ import (
 
 // Texts of errors.
 const (
-	conflicts = "another route to the destination exists"
-	isForeign = "the route does not belong to this cluster"
+	conflicts = "Neutron: another route to "
+	isForeign = "Neutron: the route does not belong to this cluster"
 )
 
 func fakeClock() *clocktesting.FakeClock { return clocktesting.NewFakeClock(time.Now()) }
@@ -389,7 +389,9 @@ func TestNoExtraRoutes_EveryCall_IsAnError(t *testing.T) {
 			err, c.create("a", "10.244.1.0/24"),
 			c.DeleteRoute(t.Context(), "cluster", routeTo("a", "10.244.1.0/24")),
 		} {
-			if !says(err, "has neither the extension") {
+			if !says(err, "Neutron: the cloud has neither the extension extraroute nor "+
+				"extraroute-atomic (option router-id of cloud.conf); enable one in the cloud, or "+
+				"remove the option") {
 				t.Errorf("the error is %v", err)
 			}
 		}
@@ -411,7 +413,7 @@ func TestNodesNotSynced_EveryCall_IsAnError(t *testing.T) {
 		err, c.create("a", "10.244.1.0/24"),
 		c.DeleteRoute(t.Context(), "cluster", routeTo("", "10.244.1.0/24")),
 	} {
-		if !says(err, "not synced yet") {
+		if !says(err, "Kubernetes: the nodes are not synced yet; retrying") {
 			t.Errorf("the error is %v", err)
 		}
 	}
@@ -424,15 +426,16 @@ func TestCreateRoute_InvalidRoute_ErrorNamesTheReason(t *testing.T) {
 	c.addNode("v4", []string{"10.0.0.11"}, "10.244.1.0/24")
 	c.setNode(node("nowhere", []string{"10.0.0.12"}, "10.244.2.0/24"))
 	for text, err := range map[string]error{
-		`"10.244" is not a CIDR`:                             c.create("v4", "10.244"),
-		`node v4 has no InternalIP of family IPv6`:           c.create("v4", "fd00:1::/64"),
-		`"ghost" not found`:                                  c.create("ghost", "10.244.1.0/24"),
-		"no port has the address of the next hop 10.0.0.12":  c.create("nowhere", "10.244.2.0/24"),
-		"create route to 10.244.2.0/24 via node nowhere: no": c.create("nowhere", "10.244.2.0/24"),
+		`Kubernetes: the pod CIDR "10.244" is not a CIDR; correct that of the node`: c.create("v4",
+			"10.244"),
+		"Kubernetes: node v4 has no InternalIP of family IPv6 for pod CIDR fd00:1::/64; give its " +
+			"server an address of this family": c.create("v4", "fd00:1::/64"),
+		`Kubernetes: node "ghost" not found; retrying`: c.create("ghost", "10.244.1.0/24"),
+		"Neutron: no port has the address of the next hop 10.0.0.12 on the networks of router " +
+			s.router + " (option router-id of cloud.conf); connect the router to the network of " +
+			"the node, or correct the option": c.create("nowhere", "10.244.2.0/24"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("the error is %v, want %q", err, text)
-		}
+		wantText(t, err, text)
 	}
 	c.must(s.DeleteRouter(s.router))
 	if err := newCluster(t, s, nil).create("v4", "10.244.1.0/24"); err == nil {
@@ -877,10 +880,8 @@ func TestCreateRoute_OtherClientUndoesIt_IsAnError(t *testing.T) {
 			return status, []byte(`{"router": {"id": "` + s.router + `", "routes": []}}`)
 		},
 	})
-	if err := c.create("a", "10.244.1.0/24"); err == nil ||
-		!strings.Contains(err.Error(), "other clients keep changing") {
-		t.Errorf("the error is %v", err)
-	}
+	wantText(t, c.create("a", "10.244.1.0/24"),
+		"Neutron: other clients keep changing router "+s.router+"; retrying")
 	s.wantCounts(map[string]int{"router_add_extraroutes": maxRounds})
 }
 

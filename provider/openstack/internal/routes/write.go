@@ -3,7 +3,6 @@ package routes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -44,7 +43,7 @@ type writer struct {
 // so another client may have created one since the last read. run then removes the route that it
 // added.
 func (w *writer) run(ctx context.Context, calls []*call) {
-	j := &job{writer: w, size: len(calls), pending: slices.Clone(calls)}
+	j := &job{writer: w, pending: slices.Clone(calls)}
 	for round := range maxRounds {
 		s, err := w.router.get(ctx, planAge)
 		if err != nil {
@@ -89,7 +88,6 @@ func (c *call) isAbandoned() bool {
 // job is a batch in progress.
 type job struct {
 	*writer
-	size int
 	// pending are the calls that have not failed.
 	pending []*call
 	edits   int
@@ -164,8 +162,7 @@ func (j *job) apply(ctx context.Context, steps []*step) {
 
 func (j *job) tryEdit(ctx context.Context, steps []*step) error {
 	if j.edits >= maxEdits {
-		return fmt.Errorf("router %s was not changed: Neutron refused too many of %d routes",
-			j.api.routerID, j.size)
+		return neutronError("too many routes were refused for router %s; retrying", j.api.routerID)
 	}
 	j.edits++
 	return j.edit(ctx, steps)
@@ -200,7 +197,7 @@ func (j *job) failUnfinished() {
 		return
 	}
 	removals, creations := j.plan(context.Background(), s)
-	err := fmt.Errorf("other clients keep changing router %s", j.api.routerID)
+	err := j.overtaken()
 	j.failSteps(removals, err)
 	j.failSteps(creations, err)
 }
@@ -270,8 +267,12 @@ func (w *writer) editPlain(ctx context.Context, steps []*step) error {
 		}
 		age = 0
 	}
-	return fmt.Errorf("other clients changed router %s during all %d attempts",
-		w.api.routerID, maxStale)
+	return w.overtaken()
+}
+
+// overtaken is the error if others change the router in each attempt.
+func (w *writer) overtaken() error {
+	return neutronError("other clients keep changing router %s; retrying", w.api.routerID)
 }
 
 func (w *writer) learn(changed *router, added, removed int) {

@@ -323,16 +323,18 @@ func (b *builder) admitProtocol(protocol, carrier string, port v1.ServicePort) e
 		octavia.TCP, octavia.HTTP, octavia.HTTPS, octavia.TerminatedHTTPS,
 		octavia.UDP, octavia.SCTP,
 	}
+	option := b.settingOf(protocol, port)
 	switch {
 	case !slices.Contains(known, protocol):
-		return fmt.Errorf("there are no %s listeners", protocol)
+		return fmt.Errorf("there are no %s listeners (%s); correct it", protocol, b.nameOf(option))
 	case octavia.Transport(protocol) != carrier:
-		return fmt.Errorf("a %s listener cannot serve it", protocol)
-	case protocol == octavia.TerminatedHTTPS && b.Settings.TLSContainer == "":
-		return fmt.Errorf("a %s listener needs a certificate, but no TLS container is configured",
-			protocol)
+		return fmt.Errorf("a %s listener cannot serve %s (%s); correct it", protocol, carrier,
+			b.nameOf(option))
 	case protocol != carrier && !b.Features.HTTP:
-		return b.notWithOVN(protocol, b.settingOf(protocol, port))
+		return b.notWithOVN(protocol, option)
+	case protocol == octavia.TerminatedHTTPS && b.Settings.TLSContainer == "":
+		return fmt.Errorf("a %s listener (%s) needs a certificate; set default-tls-container-ref",
+			protocol, b.nameOf(option))
 	}
 	return nil
 }
@@ -504,10 +506,15 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 		m.Type = octavia.MonitorUDPConnect
 		if b.isLocal() {
 			// kube-proxy drops the packets of the monitor without an answer, which counts as one.
-			b.warn(events.LocalWithoutMonitor,
-				"externalTrafficPolicy is Local, but the health monitor of port "+portName(port)+
-					" does not notice that a node has no local endpoint and drops traffic: "+
-					"an HTTP monitor for UDP needs Octavia API 2.16 and a provider other than ovn")
+			why := fmt.Sprintf("an HTTP monitor for UDP needs Octavia API 2.16, but the cloud has "+
+				"2.%d", b.Features.Minor)
+			if !b.Features.HTTPMonitors {
+				why = "the provider ovn supports no HTTP monitor; set lb-provider to another provider"
+			}
+			b.warn(events.LocalWithoutMonitor, fmt.Sprintf(
+				"externalTrafficPolicy is Local, but the health monitor of port %s (%s) does not "+
+					"notice that a node has no local endpoint and drops traffic: %s",
+				portName(port), b.nameOf("enable-health-monitor"), why))
 		}
 	case carrier != octavia.SCTP:
 		m.Type = octavia.MonitorTCP

@@ -85,6 +85,20 @@ func TestMonitor_SCTPWithOVN_MessageNamesProviderAndSetting(t *testing.T) {
 	}
 }
 
+func TestMonitor_LocalUDP_MessageNamesProviderOrVersionAndSetting(t *testing.T) {
+	for why, features := range map[string]Features{
+		"the provider ovn supports no HTTP monitor; set lb-provider to another provider": ovn(),
+		"an HTTP monitor for UDP needs Octavia API 2.16, but the cloud has 2.15": FeaturesOf(
+			"amphora", 15, false),
+	} {
+		_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(features), withLocal,
+			withMonitor)
+		wantMessage(t, notices, "externalTrafficPolicy is Local, but the health monitor of port "+
+			"80/UDP (option create-monitor of cloud.conf) does not notice that a node has no "+
+			"local endpoint and drops traffic: "+why)
+	}
+}
+
 // OCCM compared members with a monitor port that it had not sent, so it wrote them at each
 // reconcile.
 func TestOVN_MembersHaveNoMonitorPort(t *testing.T) {

@@ -183,6 +183,24 @@ func TestPort_UnsupportedProtocol_IsRefused(t *testing.T) {
 	wantTold(t, notices)
 }
 
+func TestPort_UnsupportedListener_RefusalNamesTheSetting(t *testing.T) {
+	const setting = "annotation " + settings.Prefix + "listener-protocols"
+	for protocol, want := range map[string]string{
+		"PROMETHEUS": "there are no PROMETHEUS listeners (" + setting + "); correct it",
+		"UDP":        "a UDP listener cannot serve TCP (" + setting + "); correct it",
+		"TERMINATED_HTTPS": "a TERMINATED_HTTPS listener (" + setting + ") needs a certificate; " +
+			"set default-tls-container-ref",
+	} {
+		err := refused(t, annotated("listener-protocols", "http="+protocol),
+			withSettings(func(s *settings.Settings) {
+				s.ListenerProtocols = settings.ListenerProtocols{"http": protocol}
+			}))
+		if err.Error() != "port 80/TCP: "+want {
+			t.Errorf("%s is refused with %q, want %q", protocol, err, want)
+		}
+	}
+}
+
 func TestPort_Algorithm(t *testing.T) {
 	for name, test := range map[string]struct {
 		features    Features

@@ -100,14 +100,20 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 	if b.Guest {
 		return nil
 	}
-	why := "dual stack needs Octavia API 2.26, and a provider other than ovn"
-	if b.Features.AdditionalVIPs {
-		if !b.exists() {
-			// The lookup of the subnet has written a notice.
-			return nil
-		}
+	var why string
+	switch {
+	case b.Features.AdditionalVIPs && !b.exists():
+		// The lookup of the subnet has written a notice.
+		return nil
+	case b.Features.AdditionalVIPs:
 		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one",
 			wanted[1])
+	case b.Features.HTTP:
+		why = fmt.Sprintf("dual stack needs Octavia API 2.26, but the cloud has 2.%d",
+			b.Features.Minor)
+	default:
+		why = "the provider ovn does not support dual stack; set lb-provider to another provider " +
+			"if the Service needs it"
 	}
 	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)
 	asked := b.Settings.AdditionalAddress

@@ -301,21 +301,43 @@ func TestTags_NotKeptOrRefused_ObjectsAreCreatedAndShownWithoutTags(t *testing.T
 
 // Each Service meets the lack of tags, and again after tagsAge: the operator reads of it once.
 func TestTags_CloudWithoutTags_IsLoggedOnce(t *testing.T) {
-	s := newSite(t, openstacktest.WithoutExtensions("standard-attr-tag"))
-	var lines []string
-	s.API.config.Logger = funcr.New(func(_, line string) { lines = append(lines, line) },
-		funcr.Options{})
-	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	for range 3 {
-		s.must(s.TagFloatingIP(t.Context(), id, []string{"fxccm-service=a"}))
-		s.clock.SetTime(s.clock.Now().Add(tagsAge))
-	}
-	if n := s.Counts()["floating_ip_tag_replace"]; n != 3 {
-		t.Errorf("%d requests for tags, want one in each %s", n, tagsAge)
-	}
-	if len(lines) != 1 || !strings.Contains(lines[0], "are not tagged") ||
-		!strings.Contains(lines[0], "Neutron has no tags extension") {
-		t.Errorf("the log has %q, want one line with the cause", lines)
+	without := openstacktest.WithoutExtensions("standard-attr-tag")
+	for name, test := range map[string]struct {
+		options []openstacktest.Option
+		fault   *openstacktest.Fault
+		cause   string
+	}{
+		"no extension": {
+			options: []openstacktest.Option{without}, cause: "Neutron has no tags extension",
+		},
+		"null": {
+			fault: &openstacktest.Fault{Rewrite: forgetfully("null")},
+			cause: "Neutron has accepted tags and not kept them",
+		},
+		"an error": {fault: &openstacktest.Fault{Status: 500}, cause: "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, test.options...)
+			if test.fault != nil {
+				test.fault.Operation = "*_tag_replace"
+				s.Inject(*test.fault)
+			}
+			var lines []string
+			s.API.config.Logger = funcr.New(func(_, line string) { lines = append(lines, line) },
+				funcr.Options{})
+			id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+			for range 3 {
+				s.must(s.TagFloatingIP(t.Context(), id, []string{"fxccm-service=a"}))
+				s.clock.SetTime(s.clock.Now().Add(tagsAge))
+			}
+			if n := s.Counts()["floating_ip_tag_replace"]; n != 3 {
+				t.Errorf("%d requests for tags, want one in each %s", n, tagsAge)
+			}
+			if len(lines) != 1 || !strings.Contains(lines[0], "are not tagged") ||
+				!strings.Contains(lines[0], test.cause) {
+				t.Errorf("the log has %q, want one line with the cause", lines)
+			}
+		})
 	}
 }
 
