@@ -88,12 +88,13 @@ SOCK=$LAB_DIR/mysql/mysql.sock
 sql() { "${enter[@]}" mariadb --no-defaults -uroot -S "$SOCK" "$@"; }
 dburl() { echo "mysql+pymysql://lab:$LAB_PASSWORD@localhost/$1?unix_socket=$SOCK&charset=utf8"; }
 
-# A port that another process has would show much later, as a service that died.
-if ! lab_alive keystone; then
-    for port in $LAB_KEYSTONE_PORT $LAB_PLACEMENT_PORT $LAB_NOVA_PORT $LAB_NEUTRON_PORT $LAB_GLANCE_PORT $LAB_OCTAVIA_PORT; do
-        ! tcp "$port" || die "port $port of $LAB_HOST is in use: see env.sh for the setting of another"
-    done
-fi
+# A port that another process has would show much later, as a service that died or answers for another lab.
+for pair in keystone:$LAB_KEYSTONE_PORT placement:$LAB_PLACEMENT_PORT nova-api:$LAB_NOVA_PORT neutron:$LAB_NEUTRON_PORT \
+    glance:$LAB_GLANCE_PORT octavia-api:$LAB_OCTAVIA_PORT memcached:$LAB_MEMCACHED_PORT epmd:$LAB_EPMD_PORT \
+    rabbitmq:$LAB_RABBIT_PORT rabbitmq:$LAB_RABBIT_DIST_PORT; do
+    lab_alive "${pair%%:*}" || ! tcp "${pair##*:}" ||
+        die "port ${pair##*:} of $LAB_HOST, for ${pair%%:*}, is in use: see env.sh for the setting of another"
+done
 
 # ---------------------------------------------------------------- backends
 if [ ! -d "$LAB_DIR/mysql/data/mysql" ]; then
@@ -167,7 +168,7 @@ C
 ovn_databases() { cat <<C
 [ovn]
 ovn_nb_connection = unix:$LAB_OVN/db.sock
-ovn_sb_connection = unix:$LAB_OVN/db.sock
+ovn_sb_connection = unix:$LAB_OVN/sb.sock
 C
 }
 mkdir -p "$LAB_ETC"/{keystone,placement,nova,neutron,glance,octavia}
