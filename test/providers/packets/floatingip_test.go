@@ -29,6 +29,7 @@ func (c *cluster) outside() *machine {
 }
 
 func TestService_WithFloatingIP_IsAnsweredOutsideTheCloud(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	client := c.outside()
 	c.begin(nil)

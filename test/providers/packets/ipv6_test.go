@@ -13,6 +13,7 @@ import (
 
 // The nodes and the client have both families.
 func TestService_OfIPv6_BothNodesAnswerAndSeeTheClient(t *testing.T) {
+	t.Parallel()
 	c := newClusterIn(t, []project.Option{project.WithIPv6()}, "node-1", "node-2")
 	client := c.addClients("client")[0]
 	c.begin(internal)

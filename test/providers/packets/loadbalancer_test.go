@@ -4,6 +4,7 @@ package packets_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -53,6 +54,7 @@ func (c *cluster) waitAnswers(what string, client *machine, target string, want 
 }
 
 func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	client := c.addClients("client")[0]
 	c.begin(internal)
@@ -85,6 +87,7 @@ func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
 }
 
 func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	clients := c.addClients("friend", "stranger")
 	friend, stranger := clients[0], clients[1]
@@ -111,6 +114,7 @@ func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T)
 }
 
 func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	client := c.addClients("client")[0]
 	c.begin(internal)
@@ -136,4 +140,58 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("a node that joins answers after %s, want 30 s at most", took)
 	}
+}
+
+// The monitor of ovn asks from an address in the nodes' subnet, which is not in the source ranges.
+func TestService_WithSourceRangesAndMonitor_OnlyNodesThatListenAnswer(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(func(cfg *cloudconf.Config) {
+		internal(cfg)
+		cfg.LoadBalancer.CreateMonitor = true
+	})
+	service, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.LoadBalancerSourceRanges = []string{client.address + "/32"}
+	})
+	c.waitProvider(2)
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ONLINE"})
+
+	c.nodes["node-2"].listen(t)
+	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ERROR"})
+	c.waitAnswers("only node-1 answers", client, target, "node-1")
+	if by, _ := answers(client, target, tries); by["node-1"] != tries {
+		t.Errorf("of %d connections %v were answered, want all by node-1", tries, by)
+	}
+
+	c.nodes["node-2"].listen(t, service.Spec.Ports[0].NodePort)
+	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ONLINE"})
+	c.Wait("node-2 answers again", func() error {
+		if by, _ := answers(client, target, tries); by["node-2"] == 0 {
+			return fmt.Errorf("%v answer", by)
+		}
+		return nil
+	})
+}
+
+// waitMembers waits until the members have these operating statuses, by the names of their nodes.
+func (c *cluster) waitMembers(want map[string]string) {
+	c.t.Helper()
+	began := time.Now()
+	c.Wait("members are "+fmt.Sprint(want), func() error {
+		got := map[string]string{}
+		for _, member := range c.Inventory().Of("member") {
+			for name, m := range c.nodes {
+				if m.address == project.Text(member, "address") {
+					got[name] = project.Text(member, "operating_status")
+				}
+			}
+		}
+		if !maps.Equal(got, want) {
+			return fmt.Errorf("they are %v", got)
+		}
+		return nil
+	})
+	c.tell("members are %v, %.1f s after the change", want, time.Since(began).Seconds())
 }

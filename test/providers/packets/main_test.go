@@ -16,8 +16,9 @@ import (
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
-// planes has the control plane, for one test at a time: Nodes belong to the whole cluster.
-var planes = suite.NewPool(1, suite.Options{
+// planes has a control plane for each test that runs: Nodes belong to the whole cluster. A test
+// waits for OpenStack most of the time.
+var planes = suite.NewPool(3, suite.Options{
 	Rules: []string{"../../../deploy/base/rbac.yaml"}, Check: suite.NothingForbidden,
 })
 

@@ -38,6 +38,7 @@ func (c *cluster) setPairs(node string, pairs []project.Object) {
 }
 
 func TestRoutes_PodsOfTwoNodes_TalkOnlyWithTheirAddressPairs(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	// The operator admits the pods.
 	c.User().Create(project.Network, "/security-group-rules", "security_group_rule", project.Object{

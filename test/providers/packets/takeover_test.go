@@ -23,6 +23,7 @@ const annotation = "loadbalancer.openstack.org/"
 // The load balancer and its Service are as openstack-cloud-controller-manager leaves them, after
 // its source, v1.36. Its own Manager is not there.
 func TestTakeover_OfOCCMsLoadBalancer_NoRequestFails(t *testing.T) {
+	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	client := c.addClients("client")[0]
 	// The operator admits the node ports, as most do who let OCCM alone with its load balancers.
