@@ -40,6 +40,7 @@ type balancing struct {
 func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
 	series *metrics.Series, trouble *trouble.Report,
 	clusterUID func(context.Context) (string, error), shares shares,
+	hasAddress func(server, address string) bool,
 ) *balancing {
 	b := &balancing{
 		octavia: octavia.New(octavia.Config{
@@ -62,6 +63,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 			Classes:      cfg.LoadBalancerClasses,
 		},
 		RemovalTaints: cfg.Instances.RemovalTaints,
+		HasAddress:    hasAddress,
 		CheckAge:      shares.maxAge,
 		Kube:          b.kube,
 		Clock:         env.Clock,

@@ -1,10 +1,13 @@
 package openstack_test
 
 import (
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -65,5 +68,88 @@ func TestMembers_ServedNodeGetsASecondPort_StayAndNothingIsWritten(t *testing.T)
 				}
 			}
 		})
+	}
+}
+
+// A kubelet may write the addresses of its node, and so get the traffic to another server.
+func TestMembers_NodeReportsAnotherServersAddress_ItIsNoMember(t *testing.T) {
+	q := newQuotaSite(t)
+	node := q.addNodes(1)[0]
+	for i := range 2 {
+		// The second server is no node.
+		id := q.Servers()[0].ID
+		if i == 1 {
+			id = q.AddServer(openstacktest.Server{Name: "database"})
+		}
+		q.AddPort(openstacktest.Port{
+			NetworkID: q.network, DeviceID: id, DeviceOwner: openstacktest.OwnerCompute,
+		})
+	}
+	instances, _ := q.cloud.InstancesV2()
+	refresh := func() {
+		t.Helper()
+		metadata, err := instances.InstanceMetadata(t.Context(), node)
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Addresses = metadata.NodeAddresses
+	}
+	members := func() (addresses []string) {
+		t.Helper()
+		ended := make(chan error, 1)
+		go func() { ended <- q.ensure(node) }()
+		for err := errors.New("it goes on"); err != nil; {
+			select {
+			case err = <-ended:
+				if err != nil {
+					t.Fatal(err)
+				}
+			case <-time.After(time.Millisecond):
+				// A change waits for the load balancer.
+				q.clock.Step(time.Second)
+			}
+		}
+		for _, member := range q.LoadBalancers()[0].Pools[0].Members {
+			addresses = append(addresses, member.Address)
+		}
+		return addresses
+	}
+	refresh()
+	own := node.Status.Addresses
+	others := slices.DeleteFunc(q.Ports(), func(p openstacktest.Port) bool {
+		return p.DeviceID == q.Servers()[0].ID || p.DeviceOwner != openstacktest.OwnerCompute
+	})
+	if len(own) != 1 || len(others) != 1 {
+		t.Fatalf("the node has %v, and the other server %v", own, others)
+	}
+	if got := members(); !slices.Equal(got, []string{own[0].Address}) {
+		t.Fatalf("the members are %q, want %s", got, own[0].Address)
+	}
+
+	foreign := corev1.NodeAddress{
+		Type: corev1.NodeInternalIP, Address: others[0].FixedIPs[0].Address,
+	}
+	node.Status.Addresses = []corev1.NodeAddress{foreign}
+	if got := members(); len(got) > 0 {
+		t.Errorf("the members are %q, want none", got)
+	}
+	node.Status.Addresses = []corev1.NodeAddress{foreign, own[0]}
+	if got := members(); !slices.Equal(got, []string{own[0].Address}) {
+		t.Errorf("the members are %q, want %s", got, own[0].Address)
+	}
+
+	// An address that the server got is used once the node controller has read it.
+	q.AddPort(openstacktest.Port{
+		NetworkID: q.network, DeviceID: q.Servers()[0].ID, DeviceOwner: openstacktest.OwnerCompute,
+	})
+	q.clock.Step(time.Hour)
+	refresh()
+	added := node.Status.Addresses[1:]
+	if len(added) != 1 {
+		t.Fatalf("the addresses of the node are %v, want two", node.Status.Addresses)
+	}
+	node.Status.Addresses = added
+	if got := members(); !slices.Equal(got, []string{added[0].Address}) {
+		t.Errorf("the members are %q, want %s", got, added[0].Address)
 	}
 }

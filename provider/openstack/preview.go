@@ -195,7 +195,7 @@ func newPreviewer(c PreviewerConfig, region string) (*Previewer, error) {
 			return nil
 		},
 	}, p.clients, p.series, nil, func(context.Context) (string, error) { return c.ClusterUID, nil },
-		shares{})
+		shares{}, nil)
 	return p, nil
 }
 

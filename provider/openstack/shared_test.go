@@ -37,9 +37,10 @@ type project struct {
 	t        *testing.T
 	clock    *clocktesting.FakeClock
 	registry *prometheus.Registry
-	subnet   string
-	options  []openstack.Option
-	clusters []*idleCluster
+	// network and subnet are those of the nodes.
+	network, subnet string
+	options         []openstack.Option
+	clusters        []*idleCluster
 }
 
 // idleCluster is a cluster whose Services have their load balancers.
@@ -63,8 +64,8 @@ func newProject(t *testing.T, shared *openstack.SharedConfig) *project {
 	}
 	p.Cloud = openstacktest.NewCloud(openstacktest.WithClock(p.clock))
 	t.Cleanup(p.Close)
-	network := p.AddNetwork(openstacktest.Network{Name: "nodes"})
-	p.subnet = p.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/16"})
+	p.network = p.AddNetwork(openstacktest.Network{Name: "nodes"})
+	p.subnet = p.AddSubnet(openstacktest.Subnet{NetworkID: p.network, CIDR: "10.0.0.0/16"})
 	public := p.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	p.AddSubnet(openstacktest.Subnet{NetworkID: public, CIDR: "203.0.113.0/24"})
 	p.AddRouter(openstacktest.Router{
@@ -88,13 +89,18 @@ func (p *project) addCluster() {
 	}}}
 	for i := range nodesOfCluster {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(name, "-node-", i)}}
-		node.Spec.ProviderID = "openstack:///" + p.AddServer(openstacktest.Server{Name: node.Name})
+		server := p.AddServer(openstacktest.Server{Name: node.Name})
+		node.Spec.ProviderID = "openstack:///" + server
 		node.Status.Conditions = []corev1.NodeCondition{{
 			Type: corev1.NodeReady, Status: corev1.ConditionTrue,
 		}}
+		address := fmt.Sprintf("10.0.%d.%d", 200+len(p.clusters), 10+i)
+		p.AddPort(openstacktest.Port{
+			NetworkID: p.network, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute,
+			FixedIPs: []openstacktest.FixedIP{{SubnetID: p.subnet, Address: address}},
+		})
 		node.Status.Addresses = []corev1.NodeAddress{{
-			Type:    corev1.NodeInternalIP,
-			Address: fmt.Sprintf("10.0.%d.%d", 200+len(p.clusters), 10+i),
+			Type: corev1.NodeInternalIP, Address: address,
 		}}
 		c.nodes = append(c.nodes, node)
 		objects = append(objects, node)

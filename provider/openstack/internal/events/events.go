@@ -31,6 +31,7 @@ const (
 	LocalWithoutMonitor      Reason = "LoadBalancerLocalWithoutMonitor"
 	Lost                     Reason = "LoadBalancerLost"
 	MonitorIgnored           Reason = "LoadBalancerMonitorIgnored"
+	NodeAddressForeign       Reason = "NodeAddressForeign"
 	NodeIDTaken              Reason = "NodeProviderIDTaken"
 	NodeIPMismatch           Reason = "NodeIPMismatch"
 	NodesNotReady            Reason = "LoadBalancerNodesNotReady"
@@ -174,6 +175,11 @@ func OfServices() []Event {
 		{
 			NodesShareAddress, "Two nodes have the same address, so only one of them is a member.",
 			"Correct the addresses of the nodes.",
+		},
+		{
+			NodeAddressForeign,
+			"A node reports an address that its server does not have. No member gets the address.",
+			"If the server has the address, wait: the node controller reads the servers again within --node-status-update-frequency. Otherwise find out who changed the addresses of the Node: it may be an attempt to get traffic to another server.",
 		},
 		{
 			NodeIDTaken, "Two nodes have the same provider ID. Only the older one is a member.",

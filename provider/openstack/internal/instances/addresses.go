@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -72,6 +73,30 @@ func nodeAddresses(
 	orderByNetwork(list.addresses, byNetwork, options.InternalNetworkNames)
 	keepOrder(list.addresses, present)
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
+}
+
+// toldAddresses are the addresses in an answer about a server.
+type toldAddresses struct {
+	addresses []v1.NodeAddress
+	at        time.Time
+}
+
+// HasAddress reports whether a server has an address, by the last answer to
+// [Instances.InstanceMetadata]. Without one, it has each address. A node reports its addresses
+// itself, and may report another server's.
+func (i *Instances) HasAddress(server, address string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	told, known := i.told[server]
+	return !known || slices.ContainsFunc(told.addresses, func(a v1.NodeAddress) bool {
+		return a.Address == address
+	})
+}
+
+func (i *Instances) tell(server string, addresses []v1.NodeAddress) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.told[server] = toldAddresses{addresses, i.config.Clock.Now()}
 }
 
 // orderByNetwork sorts the InternalIPs by the first of the networks in which they are, and those in

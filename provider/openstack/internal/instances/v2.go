@@ -74,11 +74,12 @@ func (i *Instances) metadata(ctx context.Context,
 		i.config.Logger.V(2).Info("Instance type unknown", "node", node.Name, "server", server.ID,
 			"error", err.Error())
 	}
+	addresses := nodeAddresses(server, found.ports, node.Status.Addresses, i.config.Networking)
+	i.tell(server.ID, addresses)
 	return &cloudprovider.InstanceMetadata{
-		ProviderID:   i.providerID(server).String(),
-		InstanceType: kind,
-		NodeAddresses: nodeAddresses(server, found.ports, node.Status.Addresses,
-			i.config.Networking),
+		ProviderID:    i.providerID(server).String(),
+		InstanceType:  kind,
+		NodeAddresses: addresses,
 		Zone:   labelValue(server.Zone),
 		Region: i.config.Region,
 	}, nil

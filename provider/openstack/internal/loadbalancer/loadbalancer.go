@@ -64,6 +64,8 @@ type Config struct {
 	// RemovalTaints are further keys of taints that mark a node for removal. Such a node gets no
 	// new connections.
 	RemovalTaints []string
+	// HasAddress reports whether a server may have an address. nil: each may have each.
+	HasAddress func(server, address string) bool
 	// CheckAge limits the age of the lists that a check for drift uses. Before a change, new ones
 	// are read. 0: new lists are always read.
 	CheckAge time.Duration

@@ -265,7 +265,7 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
-		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints),
+		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
 		Pods:     pods,
 		Settings: r.settings,
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -52,6 +53,11 @@ func (b *builder) selected() []Node {
 					" has the same provider ID")
 			}
 		default:
+			if len(node.Foreign) > 0 && !node.Draining {
+				b.warn(events.NodeAddressForeign, "node "+node.Name+" reports "+
+					strings.Join(node.Foreign, ", ")+", which its server "+serverID(node.Node)+
+					" does not have; no member gets such an address")
+			}
 			selected = append(selected, node)
 		}
 	}
@@ -255,12 +261,18 @@ type Node struct {
 	// Holder is an older node with the same provider ID; "" for none. A node writes its provider ID
 	// itself, so a younger one may claim the server of another.
 	Holder string
+	// Foreign are addresses that the node reports but its server does not have. They are not in the
+	// node's status here.
+	Foreign []string
 }
 
 // Candidates returns the nodes that may be members: those of the service controller, ready or not,
 // and, as draining, those that it leaves out because they are about to be removed or shut down.
-// removalTaints are further keys of taints that announce a removal.
-func Candidates(nodes []*v1.Node, removalTaints []string) []Node {
+// removalTaints are further keys of taints that announce a removal. hasAddress reports whether a
+// server may have an address; nil: each may have each.
+func Candidates(
+	nodes []*v1.Node, removalTaints []string, hasAddress func(server, address string) bool,
+) []Node {
 	isLeaving := func(node *v1.Node) bool { return members.IsLeaving(node, removalTaints...) }
 	// A node holds a server rather than another one if it stays, else if it is older.
 	isBefore := func(a, b *v1.Node) bool {
@@ -279,11 +291,37 @@ func Candidates(nodes []*v1.Node, removalTaints []string) []Node {
 		if !members.IsCandidate(node) {
 			continue
 		}
-		candidate := Node{Node: node, Draining: isLeaving(node) || members.IsShutDown(node)}
+		candidate := Node{Draining: isLeaving(node) || members.IsShutDown(node)}
+		candidate.Node, candidate.Foreign = withoutForeign(node, hasAddress)
 		if holder := holders[serverID(node)]; holder != nil && holder.Name != node.Name {
 			candidate.Holder = holder.Name
 		}
 		candidates = append(candidates, candidate)
 	}
 	return candidates
+}
+
+// withoutForeign returns the node without the addresses that its server does not have. It copies a
+// node that has such addresses.
+func withoutForeign(
+	node *v1.Node, hasAddress func(server, address string) bool,
+) (own *v1.Node, foreign []string) {
+	server := serverID(node)
+	isForeign := func(a v1.NodeAddress) bool {
+		isIP := a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP
+		return isIP && !hasAddress(server, a.Address)
+	}
+	if server == "" || hasAddress == nil ||
+		!slices.ContainsFunc(node.Status.Addresses, isForeign) {
+		return node, nil
+	}
+	own = node.DeepCopy()
+	own.Status.Addresses = slices.DeleteFunc(own.Status.Addresses, func(a v1.NodeAddress) bool {
+		is := isForeign(a)
+		if is {
+			foreign = append(foreign, a.Address)
+		}
+		return is
+	})
+	return own, foreign
 }

@@ -326,7 +326,7 @@ func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 		n := node("n1", "10.0.0.1")
 		test.change(n)
 		before := n.DeepCopy()
-		got := Candidates([]*v1.Node{n}, []string{"example.com/leaving"})
+		got := Candidates([]*v1.Node{n}, []string{"example.com/leaving"}, nil)
 		if (len(got) == 1) != test.candidate || test.candidate && got[0].Draining != test.draining {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -373,7 +373,7 @@ func TestBuild_TwoNodesHaveOneProviderID_OnlyTheOlderIsAMember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := given()
-			in.Nodes = Candidates(test.nodes, nil)
+			in.Nodes = Candidates(test.nodes, nil, nil)
 			want, notices, err := Build(in)
 			if err != nil {
 				t.Fatal(err)
@@ -416,5 +416,39 @@ func TestBuild_NodeReportsAnUnreachableAddress_ItIsNoMember(t *testing.T) {
 		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.1"})
 	if got, _ := memberAddress(both, "", netip.Prefix{}); got != "10.0.0.1" {
 		t.Errorf("the member's address is %q", got)
+	}
+}
+
+// A node writes its addresses itself, so it may report one of another server.
+func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testing.T) {
+	const server = "11111111-1111-4111-8111-111111111111"
+	node := nodeOf(server, "n1", 0)
+	node.Status.Addresses = append(node.Status.Addresses,
+		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.9"},
+		v1.NodeAddress{Type: v1.NodeHostName, Address: "n1"})
+	before := node.DeepCopy()
+	has := func(id, address string) bool { return id != server || address == "10.0.0.1" }
+	in := given()
+	in.Nodes = Candidates([]*v1.Node{node, nodeOf("", "n2", 0)}, nil, has)
+	want, notices, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range want.Backends {
+		got = append(got, b.Address)
+	}
+	if !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
+		t.Errorf("the members are %q", got)
+	}
+	const text = "node n1 reports 10.0.0.9, which its server " + server +
+		" does not have; no member gets such an address"
+	if !slices.ContainsFunc(notices, func(n events.Notice) bool {
+		return n.Reason == events.NodeAddressForeign && n.Message == text
+	}) {
+		t.Errorf("the notices are %v, want %q", notices, text)
+	}
+	if !reflect.DeepEqual(node, before) {
+		t.Error("the node was changed")
 	}
 }

@@ -57,7 +57,7 @@ func weightOf(
 		nodes = append(nodes, n1)
 	}
 	in := given(changes...)
-	in.Nodes = Candidates(nodes, []string{"example.com/leaving"})
+	in.Nodes = Candidates(nodes, []string{"example.com/leaving"}, nil)
 	state, notices, err := Build(in)
 	if err != nil {
 		t.Fatal(err)
