@@ -46,7 +46,8 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
 
 ## Behaviors
 
-A test runs each line against both controllers, except where they are not comparable. The right column says where upstream's differ, or names the public report.
+A test runs each line against both controllers, except where they are not comparable. The right column says where upstream's differ, or names the public report: the test of upstream's
+has to fail there with the error that shows the difference.
 
 | fxccm's controllers | upstream's |
 |---|---|
