@@ -194,6 +194,14 @@ func TestNode_ProviderServesNoInstances_StatusAndEventNameTheCause(t *testing.T)
 		t.Errorf("the status has node %s", status.Nodes[0].Name)
 	}
 	mustContain(t, status.Nodes[0].Message, cause, "--cloud-provider=external")
+	ready := r.ReadinessChecks()[0]
+	if err := ready.Check(nil); err != nil {
+		t.Errorf("readiness: %v", err)
+	}
+	const detail = "ok; nodes whose initialization has failed and is retried: 1"
+	if got := ready.Detail(); got != detail {
+		t.Errorf("the detail of readiness is %q, want %q", got, detail)
+	}
 	// The event comes after 15 seconds: another program may initialize the node.
 	mustContain(t, waitNodeEvent(t, node, "InitializationFailed").Message, cause,
 		"--cloud-provider=external")
