@@ -45,7 +45,8 @@ var errDown = errors.New("503 Service Unavailable")
 
 var behaviors = []behavior{
 	{
-		"A new node gets provider ID, labels and addresses, and loses the taint, with an event", "", "",
+		"A new node gets provider ID, labels and addresses, and loses the taint, with an event",
+		"", "",
 		func(w *world) error {
 			defer w.start()()
 			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
@@ -74,7 +75,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node is initialized with two patches, and no update of the whole node", "seen: it updates the whole node", "writes: got [update patch status]",
+		"A node is initialized with two patches, and no update of the whole node",
+		"seen: it updates the whole node", "writes: got [update patch status]",
 		func(w *world) error {
 			defer w.start()()
 			w.addInstance("node-1")
@@ -113,7 +115,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"An address of the kubelet's --node-ip comes first, and one that the instance lacks keeps the taint", "", "",
+		"An address of the kubelet's --node-ip comes first, and one that the instance lacks keeps the taint",
+		"", "",
 		func(w *world) error {
 			both := func(m *cloudprovider.InstanceMetadata) {
 				m.NodeAddresses = append(m.NodeAddresses,
@@ -157,7 +160,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node for which the provider says ImplementedElsewhere is not looked up again and again", "kubernetes/cloud-provider#72", "calls: got 16, want 1",
+		"A node for which the provider says ImplementedElsewhere is not looked up again and again",
+		"kubernetes/cloud-provider#72", "calls: got 16, want 1",
 		func(w *world) error {
 			defer w.start()()
 			w.fail("metadata", cloudprovider.ImplementedElsewhere)
@@ -168,7 +172,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"After an outage of 45 s a node is initialized within 5 s", "kubernetes/autoscaler#3889", "node-0s: got false",
+		"After an outage of 45 s a node is initialized within 5 s",
+		"kubernetes/autoscaler#3889", "node-0s: got false",
 		func(w *world) error {
 			defer w.start()()
 			w.addInstance("node-1")
@@ -190,7 +195,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A long outage takes at most 45 calls for a node in ten minutes, one event, and one line of the log", "seen: its pauses grow to 1000 s, and it writes no event", "events: got 0, want 1",
+		"A long outage takes at most 45 calls for a node in ten minutes, one event, and one line of the log",
+		"seen: its pauses grow to 1000 s, and it writes no event", "events: got 0, want 1",
 		func(w *world) error {
 			defer w.start()()
 			w.fail("metadata", errDown)
@@ -203,7 +209,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node that is initialized without an address gets it soon after the cloud knows it", "k3s-io/k3s#4218", "addresses: got [node-1]",
+		"A node that is initialized without an address gets it soon after the cloud knows it",
+		"k3s-io/k3s#4218", "addresses: got [node-1]",
 		func(w *world) error {
 			defer w.start()()
 			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
@@ -220,7 +227,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"With --update-node-labels the labels of a node follow its instance", "kubernetes/enhancements#5114", "zone: got zone-1, want zone-2",
+		"With --update-node-labels the labels of a node follow its instance",
+		"kubernetes/enhancements#5114", "zone: got zone-1, want zone-2",
 		func(w *world) error {
 			w.updateLabels = true
 			w.addInstance("node-1")
@@ -270,7 +278,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A permanent error of a node causes an event, and says why the node waits", "kubernetes/cloud-provider-openstack#1379", "events: got 0, want 1",
+		"A permanent error of a node causes an event, and says why the node waits",
+		"kubernetes/cloud-provider-openstack#1379", "events: got 0, want 1",
 		func(w *world) error {
 			defer w.start()()
 			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) { m.ProviderID = "" })
@@ -283,7 +292,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A provider without instances: an event says why a node keeps its taint", "kubernetes/cloud-provider#72", "events: got 0, want 1",
+		"A provider without instances: an event says why a node keeps its taint",
+		"kubernetes/cloud-provider#72", "events: got 0, want 1",
 		func(w *world) error {
 			w.cloud.lacks = true
 			defer w.start()()
@@ -305,7 +315,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"Nodes that the selector leaves out are not looked up, written or deleted", "kubernetes/cloud-provider#35", "writes: got [update patch status delete]",
+		"Nodes that the selector leaves out are not looked up, written or deleted",
+		"kubernetes/cloud-provider#35", "writes: got [update patch status delete]",
 		func(w *world) error {
 			w.selector = "edge!=yes"
 			edge := func(n *v1.Node) { n.Labels["edge"] = "yes" }
@@ -350,7 +361,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node that registers again during the lookup stays", "kubernetes/kubernetes#81636", "kept: got false",
+		"A node that registers again during the lookup stays",
+		"kubernetes/kubernetes#81636", "kept: got false",
 		func(w *world) error {
 			w.cloud.took["exists"] = 3 * time.Second
 			w.addNode("node-1", notReady)
@@ -363,7 +375,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node that registers again between the lookup and the deletion stays", "kubernetes/kubernetes#81636", "the node is deleted",
+		"A node that registers again between the lookup and the deletion stays",
+		"kubernetes/kubernetes#81636", "the node is deleted",
 		func(w *world) error {
 			// A call of the client in a reactor would wait for its lock.
 			w.client.PrependReactor("delete", "nodes",
@@ -389,7 +402,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A young node that the cloud does not list yet stays for 5 minutes", "kubernetes/kubernetes#127424", "kept: got false",
+		"A young node that the cloud does not list yet stays for 5 minutes",
+		"kubernetes/kubernetes#127424", "kept: got false",
 		func(w *world) error {
 			defer w.start()()
 			w.addNode("node-1", notReady, young)
@@ -432,7 +446,9 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node whose instance runs again loses the taint before it is ready", "kubernetes-sigs/cloud-provider-azure#4428", "on: got [node.cloudprovider.kubernetes.io/shutdown]",
+		"A node whose instance runs again loses the taint before it is ready",
+		"kubernetes-sigs/cloud-provider-azure#4428",
+		"on: got [node.cloudprovider.kubernetes.io/shutdown]",
 		func(w *world) error {
 			w.addInstance("node-1")
 			w.cloud.off["node-1"] = true
@@ -450,7 +466,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node for which the cloud fails stays, and is looked up with growing pauses", "seen: every 5 s", "few calls: got false",
+		"A node for which the cloud fails stays, and is looked up with growing pauses",
+		"seen: every 5 s", "few calls: got false",
 		func(w *world) error {
 			w.fail("exists", errDown)
 			w.addNode("node-1", notReady)
@@ -477,7 +494,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A missing right to patch nodes causes an event and is reported", "kubernetes/cloud-provider-openstack#3225", "events: got 0, want 1",
+		"A missing right to patch nodes causes an event and is reported",
+		"kubernetes/cloud-provider-openstack#3225", "events: got 0, want 1",
 		func(w *world) error {
 			w.forbid("patch")
 			w.addInstance("node-1")
@@ -489,7 +507,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node that is being deleted is not deleted again", "seen: it is, with each check", "writes: got [delete]",
+		"A node that is being deleted is not deleted again",
+		"seen: it is, with each check", "writes: got [delete]",
 		func(w *world) error {
 			now := metav1.Now()
 			w.addNode("node-1", notReady, func(n *v1.Node) {
@@ -527,7 +546,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A webhook that denies the patches of a node causes an event, and says why the node waits", "seen: no event", "events: got 0, want 1",
+		"A webhook that denies the patches of a node causes an event, and says why the node waits",
+		"seen: no event", "events: got 0, want 1",
 		func(w *world) error {
 			w.deny("patch", 422, metav1.StatusReasonInvalid)
 			w.deny("update", 422, metav1.StatusReasonInvalid)
@@ -604,7 +624,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node without an address whose creation is in the future is not looked up each second", "", "",
+		"A node without an address whose creation is in the future is not looked up each second",
+		"", "",
 		func(w *world) error {
 			defer w.start()()
 			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
@@ -618,7 +639,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A provider that fails gets at most 10 lookups a second of all nodes, after a burst", "", "",
+		"A provider that fails gets at most 10 lookups a second of all nodes, after a burst",
+		"", "",
 		func(w *world) error {
 			w.fail("metadata", errDown)
 			for i := range 300 {
@@ -630,7 +652,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"An address that cannot be written causes an event, and again for a later node of the name", "seen: no event", "events: got 0, want 2",
+		"An address that cannot be written causes an event, and again for a later node of the name",
+		"seen: no event", "events: got 0, want 2",
 		func(w *world) error {
 			w.refuse("patch", apierrors.NewInternalError(errDown))
 			w.addInstance("node-1")
@@ -645,7 +668,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A provider ID that another client writes during the lookup stays", "seen: it writes its own, which the API server refuses", "provider ID: got test://node-1",
+		"A provider ID that another client writes during the lookup stays",
+		"seen: it writes its own, which the API server refuses", "provider ID: got test://node-1",
 		func(w *world) error {
 			w.cloud.took["metadata"] = time.Second
 			defer w.start()()
@@ -689,7 +713,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A provider without instances writes no event if another program initializes the node soon", "", "",
+		"A provider without instances writes no event if another program initializes the node soon",
+		"", "",
 		func(w *world) error {
 			w.cloud.lacks = true
 			defer w.start()()
@@ -729,7 +754,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A label that another client adds during the lookup stays, and taints that change cost no second lookup", "", "",
+		"A label that another client adds during the lookup stays, and taints that change cost no second lookup",
+		"", "",
 		func(w *world) error {
 			w.cloud.took["metadata"] = 3 * time.Second
 			defer w.start()()
@@ -753,7 +779,8 @@ var behaviors = []behavior{
 	},
 	{
 		"An address that the cloud reports twice, in whatever spelling, is written once for each of its types",
-		"seen: it writes both, which the API server refuses", "{InternalIP fd00::1} {InternalIP 10.0.0.1} {InternalIP fd00::1}",
+		"seen: it writes both, which the API server refuses",
+		"{InternalIP fd00::1} {InternalIP 10.0.0.1} {InternalIP fd00::1}",
 		func(w *world) error {
 			each := []v1.NodeAddress{
 				{Type: v1.NodeInternalIP, Address: "10.0.0.1"},
@@ -781,7 +808,8 @@ var behaviors = []behavior{
 	},
 	{
 		"Without a route controller, the condition NoRouteCreated of a former one is removed from the provider's nodes",
-		"ovn-kubernetes/ovn-kubernetes#5422, gardener/gardener-extension-provider-gcp#631", "ours: got True NoRouteCreated",
+		"ovn-kubernetes/ovn-kubernetes#5422, gardener/gardener-extension-provider-gcp#631",
+		"ours: got True NoRouteCreated",
 		func(w *world) error {
 			w.withoutRoutes = true
 			for _, name := range []string{"node-1", "node-2", "node-3", "node-5"} {
@@ -805,7 +833,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A condition NoRouteCreated stays if routes are on, or if it is written later by a route controller elsewhere", "", "",
+		"A condition NoRouteCreated stays if routes are on, or if it is written later by a route controller elsewhere",
+		"", "",
 		func(w *world) error {
 			w.addInstance("node-1")
 			past := time.Now().Add(-time.Minute)
@@ -883,7 +912,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A label that could not be written is written later, without another change of the node", "", "",
+		"A label that could not be written is written later, without another change of the node",
+		"", "",
 		func(w *world) error {
 			var away atomic.Bool
 			away.Store(true)

@@ -46,7 +46,8 @@ var errBroken = errors.New("quota exceeded")
 
 var behaviors = []behavior{
 	{
-		"A new Service gets the finalizer, then its load balancer, then its address; events say so", "", "",
+		"A new Service gets the finalizer, then its load balancer, then its address; events say so",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.add("web")
@@ -102,7 +103,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A change of the source ranges, ports, annotations, address, session affinity, traffic policy or IP families is ensured", "", "",
+		"A change of the source ranges, ports, annotations, address, session affinity, traffic policy or IP families is ensured",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.add("web")
@@ -213,7 +215,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A new or deleted node, or one with another provider ID, leads to an update of each load balancer", "", "",
+		"A new or deleted node, or one with another provider ID, leads to an update of each load balancer",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.add("web")
@@ -259,7 +262,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node with the label node.kubernetes.io/exclude-from-external-load-balancers is in no load balancer", "", "",
+		"A node with the label node.kubernetes.io/exclude-from-external-load-balancers is in no load balancer",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.addNode("node-2")
@@ -275,7 +279,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node that the selector leaves out is in no load balancer", "kubernetes/cloud-provider#35", "nodes: got node-1 node-2, want node-1",
+		"A node that the selector leaves out is in no load balancer",
+		"kubernetes/cloud-provider#35", "nodes: got node-1 node-2, want node-1",
 		func(w *world) error {
 			w.selector = "edge!=yes"
 			defer w.start(onlyDefault).stop()
@@ -292,7 +297,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A failure is a Warning, and is tried again after 5 s, which double up to 5 minutes", "", "",
+		"A failure is a Warning, and is tried again after 5 s, which double up to 5 minutes",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.fail("ensure", slices.Repeat([]error{errBroken}, 20)...)
@@ -357,7 +363,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A Service that another component serves (ImplementedElsewhere) gets neither address nor Warning", "", "",
+		"A Service that another component serves (ImplementedElsewhere) gets neither address nor Warning",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.fail("ensure", slices.Repeat([]error{cloudprovider.ImplementedElsewhere}, 9)...)
@@ -369,7 +376,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"If another client removes the finalizer and the Service, its load balancer is deleted", "", "",
+		"If another client removes the finalizer and the Service, its load balancer is deleted",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.add("web")
@@ -405,7 +413,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A Service that stopped to be a load balancer while no controller ran is cleaned up", "", "",
+		"A Service that stopped to be a load balancer while no controller ran is cleaned up",
+		"", "",
 		func(w *world) error {
 			m := w.start(onlyDefault)
 			w.add("web")
@@ -569,7 +578,8 @@ var behaviors = []behavior{
 	},
 	{
 		"Another address, label, annotation or taint of a node leads to one update of each load balancer",
-		"kubernetes/kubernetes#92518, kubernetes/cloud-provider-aws#824", "first address: got [], want [update]",
+		"kubernetes/kubernetes#92518, kubernetes/cloud-provider-aws#824",
+		"first address: got [], want [update]",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.addNode("node-2", func(n *v1.Node) { n.Spec.ProviderID = "" })
@@ -693,7 +703,8 @@ var behaviors = []behavior{
 	},
 	{
 		"A new node without a network becomes a member when it is ready",
-		"kubernetes/kubernetes#133052, kubernetes/cloud-provider#76", "calls: got [ensure update], want [ensure]",
+		"kubernetes/kubernetes#133052, kubernetes/cloud-provider#76",
+		"calls: got [ensure update], want [ensure]",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.add("web")
@@ -748,7 +759,8 @@ var behaviors = []behavior{
 	},
 	{
 		"A Service that went to another class while no controller ran loses the old load balancer, finalizer and address",
-		"kubernetes/kubernetes#78954, kubernetes/cloud-provider-aws#528", "finalizer: got true, want false",
+		"kubernetes/kubernetes#78954, kubernetes/cloud-provider-aws#528",
+		"finalizer: got true, want false",
 		func(w *world) error {
 			m := w.start(onlyDefault)
 			w.add("web")
@@ -1137,7 +1149,8 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"The time that a cloud names for the next call is kept also right after another call", "", "",
+		"The time that a cloud names for the next call is kept also right after another call",
+		"", "",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.slow("ensure", 100*time.Millisecond)
@@ -1154,7 +1167,8 @@ var behaviors = []behavior{
 	},
 	{
 		"A Service that needs no load balancer any more when it is there is cleaned up without a Warning",
-		"seen: a Warning, because the API server refuses the address", "Warnings: got [SyncLoadBalancerFailed",
+		"seen: a Warning, because the API server refuses the address",
+		"Warnings: got [SyncLoadBalancerFailed",
 		func(w *world) error {
 			defer w.start(onlyDefault).stop()
 			w.slow("ensure", 5*time.Second)
@@ -1242,7 +1256,8 @@ var behaviors = []behavior{
 	},
 	{
 		"A load balancer gets the nodes that came while no controller ran, although its Service cannot be ensured",
-		"seen: it gets none until the Service can be ensured", "updates: got [], want [node-1 node-2]",
+		"seen: it gets none until the Service can be ensured",
+		"updates: got [], want [node-1 node-2]",
 		func(w *world) error {
 			m := w.start(onlyDefault)
 			w.add("web")
