@@ -107,12 +107,15 @@ type NodeStatus struct {
 	Since time.Time `json:"since"`
 }
 
+// initializationFailed is the reason of a node whose last attempt has failed.
+const initializationFailed = "InitializationFailed"
+
 // waitingNodes returns the nodes that wait, as the cloud-node-controller knows them.
 func waitingNodes(all []nodes.Waiting) (waiting []NodeStatus) {
 	for _, w := range all {
 		reason := "InitializationPending"
 		if w.Failed {
-			reason = "InitializationFailed"
+			reason = initializationFailed
 		}
 		waiting = append(waiting, NodeStatus{
 			Name: w.Name, Reason: reason, Message: printable.Text(w.Message, maxReason),

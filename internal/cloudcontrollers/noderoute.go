@@ -17,6 +17,10 @@ import (
 //
 // clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes: without routes,
 // it may be empty. Upstream ends the process if it is invalid.
+//
+// ccm.New accepts an empty range even if OpenStack's cloud.conf has a router-id. An error there
+// would keep nodes and Services from being served. This controller alone fails, with the reason,
+// and is built again later.
 func NodeRoute(
 	t Term, selector labels.Selector, period time.Duration, clusterCIDR string,
 ) (Run, error) {

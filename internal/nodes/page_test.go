@@ -27,6 +27,7 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
   in the first minute, and then to a tenth of the time for which the node has failed, at most 30 seconds. A provider gets at most 10 of these lookups a second, after a burst of 1,000.
 * A node that has failed for a minute gets the event ` + "`InitializationFailed`" + `. It gets the event at once if only a person can end the failure, such as a missing right or an address of the kubelet's ` + "`--node-ip`" + ` that the instance does not have,
   and after 15 seconds if the provider serves no instances, because another cloud controller manager may initialize the node. ` + "`Status`" + ` has the cause of each node that waits, at once.
+  The detail of readiness, ` + "`/readyz?verbose`" + `, has the number of the nodes that have failed.
   If an admission webhook or a policy denies a write, the node gets an event. This is not a missing right.
 * An instance that the provider leaves to another component (no metadata, or ` + "`ImplementedElsewhere`" + `) is looked up again every ` + "`--node-status-update-frequency`" + ` only.
 * A node that has been initialized without an address is looked up again after a tenth of its age, from 1 second to ` + "`--node-status-update-frequency`" + `.
@@ -46,7 +47,8 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
 
 ## Behaviors
 
-A test runs each line against both controllers, except where they are not comparable. The right column says where upstream's differ, or names the public report.
+A test runs each line against both controllers, except where they are not comparable. The right column says where upstream's differ, or names the public report: the test of upstream's
+has to fail there with the error that shows the difference.
 
 | fxccm's controllers | upstream's |
 |---|---|

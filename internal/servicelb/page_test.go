@@ -62,7 +62,8 @@ the other controller sets the finalizer again at its next look.
 
 ## Behaviors
 
-A test runs each line against both controllers, except where they are not comparable. The right column says where upstream's differs, or names the public report.
+A test runs each line against both controllers, except where they are not comparable. The right column says where upstream's differs, or names the public report: the test of upstream's
+has to fail there with the error that shows the difference.
 
 | fxccm's controller | upstream's |
 |---|---|

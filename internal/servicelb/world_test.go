@@ -486,16 +486,6 @@ func (w *world) hasTrouble(subject string) bool {
 	return w.troubles[subject]
 }
 
-// repeatedEvents returns how often an event was recorded again.
-func (w *world) repeatedEvents() (n int) {
-	for _, action := range w.client.Actions() {
-		if action.Matches("patch", "events") {
-			n++
-		}
-	}
-	return n
-}
-
 // writes returns how many patches of Services there were.
 func (w *world) writes() (n int) {
 	for _, action := range w.client.Actions() {

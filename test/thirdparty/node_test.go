@@ -109,3 +109,44 @@ func TestService_HasALoadBalancerWithTheNodes_UntilItIsDeleted(t *testing.T) {
 		t.Errorf("after the deletion of the Service the cloud has %v", left)
 	}
 }
+
+// The Manager has seen the node when the other load balancer has it.
+func TestService_NodeJoinsWhileTheCloudBuilds_IsAMemberWithoutAWarning(t *testing.T) {
+	cloud := newCloud(t)
+	signWith(t, "KEY")
+	one, two := launch(cloud, 1), launch(cloud, 2)
+	knownNode(t, one)
+	start(t, cloud)
+	loadBalancerService(t, "other")
+	waitBalancer(t, cloud, "other", one.ID)
+
+	release := cloud.Hold("CreateLoadBalancer")
+	defer release()
+	loadBalancerService(t, "joined")
+	waitRequests(t, cloud,
+		func(all []awsstub.Request) bool { return count(all, creating) == 2 })
+	knownNode(t, two)
+	waitBalancer(t, cloud, "other", one.ID, two.ID)
+	release()
+	waitBalancer(t, cloud, "joined", one.ID, two.ID)
+	ccmtest.Eventually(t, "the Service has an address",
+		ccmtest.ServiceAddress(shared.Admin, "default", "joined"))
+	events, err := shared.Admin.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.name=joined,type=" + corev1.EventTypeWarning,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, event := range events.Items {
+		t.Errorf("Warning %s: %s", event.Reason, event.Message)
+	}
+
+	for _, name := range []string{"joined", "other"} {
+		if err := shared.Admin.CoreV1().Services("default").Delete(t.Context(), name,
+			metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		ccmtest.Eventually(t, "the Service is gone",
+			ccmtest.Gone(shared.Admin.CoreV1().Services("default").Get, name))
+	}
+}

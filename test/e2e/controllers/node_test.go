@@ -95,6 +95,30 @@ func TestNode_LookupFails_IsRepeatedButNotForNodesOfOthers(t *testing.T) {
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Nodes) == 0 }))
 }
 
+// The pauses are a Manager's own. After 8 s of failures they are 5 s, the longest until 50 s, so an
+// outage of 15 s ends in the same moment of a pause as one of 45 s, which the unit test has.
+func TestNode_CloudIsDownUntilThePausesAreLong_InitializedWithin5SecondsAfter(t *testing.T) {
+	t.Parallel()
+	const name = "outage-1"
+	cloud := newCloud(t, []string{name})
+	end := cloud.On("InstanceMetadata").For(name).Fail(errors.New("503 Service Unavailable"))
+	runNodes(t, cloud)
+	taintedNode(t, name)
+	calls := waitCalls(t, cloud, "the pauses are the longest", 6,
+		callsOf("InstanceMetadata", name))
+	if pause := calls[5].Started.Sub(calls[4].Started); pause < 4500*time.Millisecond {
+		t.Fatalf("the pause before the sixth lookup was %s, want 5 s", pause)
+	}
+	<-time.After(2 * time.Second)
+	end()
+	ended := time.Now()
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), name))
+	if took := time.Since(ended); took > 5*time.Second {
+		t.Errorf("the node was initialized %s after the outage, want 5 s at most", took)
+	}
+}
+
 func TestNode_InitializedWithoutAnAddress_GetsItWhenTheCloudHasIt(t *testing.T) {
 	t.Parallel()
 	cloud := newCloud(t, nil)
@@ -170,6 +194,14 @@ func TestNode_ProviderServesNoInstances_StatusAndEventNameTheCause(t *testing.T)
 		t.Errorf("the status has node %s", status.Nodes[0].Name)
 	}
 	mustContain(t, status.Nodes[0].Message, cause, "--cloud-provider=external")
+	ready := r.ReadinessChecks()[0]
+	if err := ready.Check(nil); err != nil {
+		t.Errorf("readiness: %v", err)
+	}
+	const detail = "ok; nodes whose initialization has failed and is retried: 1"
+	if got := ready.Detail(); got != detail {
+		t.Errorf("the detail of readiness is %q, want %q", got, detail)
+	}
 	// The event comes after 15 seconds: another program may initialize the node.
 	mustContain(t, waitNodeEvent(t, node, "InitializationFailed").Message, cause,
 		"--cloud-provider=external")

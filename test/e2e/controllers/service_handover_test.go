@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
@@ -400,6 +401,33 @@ func TestService_NodeJoinsWhileTheCloudBuilds_EachLaterCallHasIt(t *testing.T) {
 			t.Errorf("call %d, %s, has the nodes %s", i+2, call.method, call.nodes)
 		}
 	}
+}
+
+// The condition Ready of the node without a network has no time, so only the network keeps the node
+// out. The Manager has seen the node when the later one is a member.
+func TestService_NewNodeHasNoNetwork_IsNoMemberUntilReady(t *testing.T) {
+	t.Parallel()
+	cloud, client := newCloud(t, nil), shared.Client(t)
+	runServiceLB(t, cloud)
+	ccmtest.CreateNode(t, client, ccmtest.ReadyNode("network-1"))
+	service := keyOf(createLoadBalancer(t, "network"))
+	waitMembers(t, cloud, service, "network-1")
+	ccmtest.CreateNode(t, client, ccmtest.ReadyNode("network-2", ccmtest.NodeNotReady(),
+		func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionTrue,
+				Reason: "NoRouteCreated",
+			})
+		}))
+	ccmtest.CreateNode(t, client, ccmtest.ReadyNode("network-3"))
+	waitMembers(t, cloud, service, "network-1", "network-3")
+	patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"True"},
+		{"type":"NetworkUnavailable","status":"False"}]}}`)
+	if _, err := client.CoreV1().Nodes().Patch(t.Context(), "network-2",
+		types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	waitMembers(t, cloud, service, "network-1", "network-2", "network-3")
 }
 
 // The Manager has seen the node when the other load balancer has it.
