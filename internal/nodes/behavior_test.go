@@ -750,7 +750,7 @@ var behaviors = []behavior{
 	},
 	{
 		"An address that the cloud reports twice, in whatever spelling, is written once for each of its types",
-		"seen: it writes both, which the API server refuses",
+		"linode/linode-cloud-controller-manager#243, k3s-io/k3s#8988",
 		func(w *world) error {
 			each := []v1.NodeAddress{
 				{Type: v1.NodeInternalIP, Address: "10.0.0.1"},
