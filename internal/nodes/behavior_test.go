@@ -779,7 +779,7 @@ var behaviors = []behavior{
 	},
 	{
 		"An address that the cloud reports twice, in whatever spelling, is written once for each of its types",
-		"seen: it writes both, which the API server refuses",
+		"linode/linode-cloud-controller-manager#243, k3s-io/k3s#8988",
 		"{InternalIP fd00::1} {InternalIP 10.0.0.1} {InternalIP fd00::1}",
 		func(w *world) error {
 			each := []v1.NodeAddress{

@@ -47,7 +47,8 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	c.instances = instances.New(instances.Config{
 		Client: c.client, Region: cfg.Region, Clock: env.Clock, Logger: env.Logger,
 		Nodes: nodes.Lister(), NodesSynced: nodes.Informer().HasSynced,
-		Trouble: env.ReportTrouble,
+		RemovalTaints: cfg.RemovalTaints,
+		Trouble:       env.ReportTrouble,
 	})
 	// These problems were reported when the configuration was checked.
 	subnets, _ := cfg.LoadBalancer.subnets()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/internal/redact"
@@ -46,6 +47,10 @@ type Config struct {
 	ECSEndpoint string `json:"ecsEndpoint,omitempty"`
 	ELBEndpoint string `json:"elbEndpoint,omitempty"`
 	EIPEndpoint string `json:"eipEndpoint,omitempty"`
+
+	// RemovalTaints are further keys of taints that mark a node for removal, besides those of the
+	// cluster autoscaler and Karpenter. The mass deletion guard does not count such a node.
+	RemovalTaints []string `json:"removalTaints,omitempty"`
 
 	LoadBalancer LoadBalancerConfig `json:"loadBalancer,omitempty"`
 }
@@ -174,6 +179,12 @@ func (c Config) problems() []string {
 	} {
 		if err := checkEndpoint(endpoint.value); endpoint.value != "" && err != nil {
 			problems = append(problems, fmt.Sprintf("%s: %s", endpoint.key, err))
+		}
+	}
+	for _, key := range c.RemovalTaints {
+		if len(validation.IsQualifiedName(key)) > 0 {
+			problems = append(problems, fmt.Sprintf("removalTaints: %q is not the key of a taint, "+
+				"such as example.com/leaving, without value and effect", key))
 		}
 	}
 	_, invalid := c.LoadBalancer.subnets()

@@ -64,6 +64,7 @@ subnetID: subnet
 ecsEndpoint: https://ecs.example.com
 elbEndpoint: https://elb.example.com
 eipEndpoint: https://eip.example.com
+removalTaints: [example.com/leaving]
 loadBalancer:
   availabilityZones: [cn-north-4a]
   l4FlavorID: l4
@@ -76,7 +77,7 @@ loadBalancer:
 		AccessKeyID: "key", AccessKeySecret: "secret",
 		RouterID: "router", Region: "cn-north-4", SubnetID: "subnet",
 		ECSEndpoint: "https://ecs.example.com", ELBEndpoint: "https://elb.example.com",
-		EIPEndpoint: "https://eip.example.com",
+		EIPEndpoint: "https://eip.example.com", RemovalTaints: []string{"example.com/leaving"},
 		LoadBalancer: LoadBalancerConfig{
 			AvailabilityZones: []string{"cn-north-4a"}, L4FlavorID: "l4", L7FlavorID: "l7",
 			MemberSubnets: map[string]string{"192.168.1.0/24": "second"},
@@ -169,6 +170,10 @@ loadBalancer:
 		{
 			"subnet without ID", complete + "  memberSubnets: {192.168.1.0/24: \"\"}", true,
 			"192.168.1.0/24 needs the ID of its subnet", 0,
+		},
+		{
+			"taint with a value", complete + "removalTaints: [leaving=true]", true,
+			`removalTaints: "leaving=true" is not the key of a taint`, 0,
 		},
 		{"unknown key, strict", complete + "zone: x", true, "unknown key zone", 0},
 		{"unknown key", complete + "zone: x", false, "", 1},

@@ -46,6 +46,8 @@ type Config struct {
 	// Nodes are the nodes of the cluster. They are used once NodesSynced returns true.
 	Nodes       corev1.NodeLister
 	NodesSynced func() bool
+	// RemovalTaints are further keys of taints that mark a node for removal.
+	RemovalTaints []string
 	// Trouble reports a mass absence; see ccm.ProviderEnv.
 	Trouble func(subject string, cause error)
 }
@@ -219,7 +221,7 @@ func isReady(node *v1.Node) bool {
 func (i *Instances) known() []absence.Instance {
 	leaving := map[string]bool{}
 	for _, node := range i.nodes() {
-		if id, err := idOf(node); err == nil && absence.IsLeaving(node, nil) {
+		if id, err := idOf(node); err == nil && absence.IsLeaving(node, i.config.RemovalTaints) {
 			leaving[id] = true
 		}
 	}

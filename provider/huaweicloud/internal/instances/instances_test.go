@@ -258,8 +258,10 @@ func TestManyInstancesGone_CallForOne_IsRefused(t *testing.T) {
 
 func TestManyInstancesGone_NodesMarkedForRemoval_AreAbsent(t *testing.T) {
 	w := newWorld(t, 9)
-	for _, node := range w.nodes[:6] {
-		node.Spec.Taints = []v1.Taint{{Key: "ToBeDeletedByClusterAutoscaler"}}
+	w.config.RemovalTaints = []string{"example.com/leaving"}
+	for n, node := range w.nodes[:6] {
+		marks := []string{"ToBeDeletedByClusterAutoscaler", "example.com/leaving"}
+		node.Spec.Taints = []v1.Taint{{Key: marks[n%2]}}
 		w.cloud.RemoveServer(node.Name)
 	}
 	gone := map[int]bool{}

@@ -200,8 +200,8 @@ func OfServices() []Event {
 			"Use another load balancer, or raise max-shared-lb in cloud.conf.",
 		},
 		{
-			OfOtherCluster, "The load balancer or its security group belongs to another cluster.",
-			"Use another load balancer, or remove the other cluster's tags if that cluster no longer exists.",
+			OfOtherCluster, "The load balancer or its security group belongs to another cluster, or seems to: it has the name of the Service's, but other members than the nodes of this cluster.",
+			"Use another load balancer, or remove the other cluster's tags if that cluster no longer exists. If only the name is known and the load balancer is the Service's, name it in the annotation load-balancer-id.",
 		},
 		{
 			Pending, "Octavia is changing the load balancer.",

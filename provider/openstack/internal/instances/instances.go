@@ -84,8 +84,8 @@ type Instances struct {
 	// seen are the requested instances, by key; matched are the servers found by nodes' names.
 	seen, matched map[string]seenInstance
 	// told are the addresses in the last answer about a server, by its ID.
-	told map[string]toldAddresses
-	swept         time.Time
+	told  map[string]toldAddresses
+	swept time.Time
 	// results are those of the last lookups for new nodes, by name.
 	results map[string]lookupResult
 	// episode is set while the mass deletion guard is active.
@@ -97,7 +97,7 @@ func New(c Config) *Instances {
 	c.RefreshAge = max(c.RefreshAge, c.Options.MetadataMaxAge)
 	i := &Instances{
 		config: c, seen: map[string]seenInstance{}, matched: map[string]seenInstance{},
-		told: map[string]toldAddresses{},
+		told:    map[string]toldAddresses{},
 		results: map[string]lookupResult{},
 	}
 	i.guard = absence.New(absence.Limits{

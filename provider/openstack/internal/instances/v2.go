@@ -80,8 +80,8 @@ func (i *Instances) metadata(ctx context.Context,
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,
 		NodeAddresses: addresses,
-		Zone:   labelValue(server.Zone),
-		Region: i.config.Region,
+		Zone:          labelValue(server.Zone),
+		Region:        i.config.Region,
 	}, nil
 }
 

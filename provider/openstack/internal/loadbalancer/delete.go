@@ -54,6 +54,10 @@ func (l *LoadBalancers) get(
 		return nil, false, err
 	}
 	left := len(is.FloatingIPs) > 0 || is.SecurityGroup != nil || isStillMarked(service)
+	if !left {
+		// No deletion follows, which would report them.
+		r.reportStrangers()
+	}
 	if !left && !requestsLoadBalancer(service) {
 		// The service controller does not call EnsureLoadBalancerDeleted then: the Service was
 		// refused, or Octavia has completed the deletion.
@@ -111,6 +115,7 @@ func (r *reconciler) delete(ctx context.Context) error {
 	if err := r.awaiting(ctx, "Octavia", r.findAny); err != nil {
 		return err
 	}
+	r.reportStrangers()
 	end := r.of.config.Clock.Now().Add(deleteTimeout)
 	if lb := r.found.deleting; lb != nil && r.found.balancer == nil {
 		// The reconcile that deleted the load balancer has removed the rest, unless it was

@@ -154,8 +154,11 @@ func (r *reconciler) findInList(
 	if r.deletedCluster != "" {
 		candidates = taggedFor(r.identity, candidates)
 	}
-	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID, candidates,
-		r.found.hasTags())
+	if r.found.strangers, err = r.strangersAmong(ctx, candidates); err != nil {
+		return all.Begun, err
+	}
+	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID,
+		except(candidates, r.found.strangers), r.found.hasTags())
 	if err != nil {
 		return all.Begun, err
 	}
@@ -185,15 +188,16 @@ func (r *reconciler) tellFound(err error) error {
 	switch {
 	case errors.As(err, &refused):
 		return r.notes.refuse(aboutIdentity, refused)
-	case err != nil:
-	case r.found.lost:
-		r.notes.tell(aboutIdentity, events.Notice{
-			Reason: events.Lost, Warning: true,
-			Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
-				r.settings.LoadBalancerID),
-		})
-	default:
-		r.notes.tell(aboutIdentity)
+	case err == nil:
+		notes := r.aboutStrangers()
+		if r.found.lost {
+			notes = append(notes, events.Notice{
+				Reason: events.Lost, Warning: true,
+				Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",
+					r.settings.LoadBalancerID),
+			})
+		}
+		r.notes.tell(aboutIdentity, notes...)
 	}
 	return err
 }
@@ -221,7 +225,8 @@ const clockSkew = time.Minute
 // A load balancer is the Service's own if the tags show it. It also is if it is exactly as OCCM
 // creates it, and has no tags of another Service. A name alone proves nothing: clusters of the same
 // name have load balancers of the same names in one project. Without the annotation, which OCCM
-// writes after the first success, the load balancer must also be younger than the Service.
+// writes after the first success, the load balancer must also be younger than the Service, and no
+// stranger's ([reconciler.strangersAmong]).
 func claimOf(
 	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
@@ -299,9 +304,7 @@ func claimUnnamed(
 	// Tags come before names, because another cluster's load balancer may have the same name.
 	for _, are := range []func(octavia.LoadBalancer) bool{
 		func(lb octavia.LoadBalancer) bool { return isTaggedOwn(id, lb) },
-		func(lb octavia.LoadBalancer) bool {
-			return isOwn(id, lb, tagged) && (lb.Name == id.LegacyName() || isYounger(lb, service))
-		},
+		func(lb octavia.LoadBalancer) bool { return isNamedAsOwn(id, service, lb, tagged) },
 	} {
 		if own := others(all, -1, are); len(own) > 0 {
 			return claimOwn(id, own)
@@ -417,6 +420,8 @@ func sharers(id desired.Identity, lb *octavia.LoadBalancer) []string {
 // found is the load balancer of the Service and its floating IPs.
 type found struct {
 	claim
+	// strangers have the name of the Service's load balancer, but another cluster's nodes.
+	strangers []octavia.LoadBalancer
 	// apiMinor is the minor version of Octavia's API.
 	apiMinor int
 	// portUser is another's load balancer at the port that the settings name; "" for none.

@@ -152,6 +152,9 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	case lb == nil || !lb.Status.Pending():
 		return nil
 	}
+	if r.isByName() {
+		return r.waitFor(lb, "is %s", lb.Status)
+	}
 	// OCCM writes the ID at the end. Written earlier, it survives a restart.
 	if err := r.of.Annotate(ctx, r.service,
 		map[string]*string{settings.AnnotationLoadBalancerID: &lb.ID}); err != nil {

@@ -15,8 +15,8 @@ import (
 type claims struct {
 	id   desired.Identity
 	role Role
-	// loadBalancer is the load balancer's name; "" for none.
-	loadBalancer string
+	// loadBalancer is the load balancer's name, and vipPort its port; "" for none.
+	loadBalancer, vipPort string
 }
 
 // isOfOtherCluster reports whether the tags name another cluster.
@@ -84,12 +84,14 @@ func (c claims) isPart(
 }
 
 // ownsFloatingIP: fxccm's tag makes a floating IP the Service's. If the tags name no owner, OCCM's
-// description decides, but only about a floating IP that is not older than the Service.
+// description decides, but only about a floating IP that is not older than the Service, and at no
+// other port than the load balancer's: clusters of the same name write the same descriptions.
 func (c claims) ownsFloatingIP(f neutron.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
 		return own
 	}
-	return f.Description == c.id.FloatingIPDescription() && !c.isOlder(f)
+	isHere := f.PortID == "" || f.PortID == c.vipPort
+	return f.Description == c.id.FloatingIPDescription() && isHere && !c.isOlder(f)
 }
 
 // clockSkew is how far the clock of the API server may be ahead of Neutron's.

@@ -63,7 +63,7 @@ type planner struct {
 func newPlanner(id desired.Identity, is Observed) *planner {
 	p := &planner{claims: claims{id: id, role: is.Role}, is: is}
 	if is.LoadBalancer != nil {
-		p.loadBalancer = is.LoadBalancer.Name
+		p.loadBalancer, p.vipPort = is.LoadBalancer.Name, is.LoadBalancer.VIP.PortID
 	}
 	return p
 }

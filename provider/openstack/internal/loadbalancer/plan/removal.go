@@ -28,9 +28,6 @@ func Removal(of desired.Identity, is Observed, options RemovalOptions) Plan {
 	p := newPlanner(of, is)
 	r := remover{planner: p, options: options}
 	lb := is.LoadBalancer
-	if lb != nil {
-		r.vipPort = lb.VIP.PortID
-	}
 	switch {
 	case lb == nil || lb.Status.Gone():
 		r.floatingIPs(true)
@@ -58,8 +55,6 @@ const why = "the Service is gone"
 type remover struct {
 	*planner
 	options RemovalOptions
-	// vipPort is "" if unknown.
-	vipPort string
 }
 
 // isLast reports whether the load balancer is deleted with the Service: it was created for the

@@ -202,6 +202,30 @@ func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
 	}
 }
 
+// OCCM of another cluster of the same name uses the floating IP. The Service requests it.
+func TestRemoval_FloatingIPAtAnotherPortHasOnlyTheDescription_StaysAsItIs(t *testing.T) {
+	for _, isServed := range []bool{true, false} {
+		theirs := neutron.FloatingIP{
+			ID: "theirs", Address: "203.0.113.1", PortID: "their-port",
+			Description: shop().FloatingIPDescription(),
+		}
+		is := plan.Observed{Role: plan.Owner}
+		if isServed {
+			is = made(t, desire(onePort, internal)).observe(false)
+		}
+		is.FloatingIPs = []neutron.FloatingIP{theirs}
+		change := plan.Change(desire(onePort, asking(theirs.Address)), is)
+		for _, p := range []plan.Plan{change, plan.Removal(shop(), is, all())} {
+			if slices.ContainsFunc(p.Steps, func(step plan.Step) bool {
+				return strings.Contains(plan.Text(step), theirs.Address)
+			}) {
+				t.Errorf("the load balancer exists: %t; a step changes the floating IP:\n%s",
+					isServed, p)
+			}
+		}
+	}
+}
+
 // A floating IP that is kept has no owner, whatever its marks were. So any Service may request it.
 func TestRemoval_FloatingIPIsKept_NoMarkIsLeft(t *testing.T) {
 	renamed := shop()
