@@ -23,8 +23,8 @@ type connections struct {
 //
 // The result has a Transport in place of TLS settings and credentials.
 func (c *connections) client(config *rest.Config, identity string) (*rest.Config, error) {
-	if config.Transport != nil {
-		return config, nil // the host owns the connections of its transport
+	if config.Transport != nil { // the host owns the connections of its transport
+		return apiconn.WithoutRedirects(config), nil
 	}
 	transport, err := c.transport(config, identity)
 	if err != nil {

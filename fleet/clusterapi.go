@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/internal/informerview"
 	"github.com/fxccm/fxccm/internal/requestlog"
 )
@@ -85,11 +86,12 @@ func (c ClusterAPIConfig) run(
 	if c.Management == nil {
 		return errors.New("fleet.ClusterAPI needs a client configuration")
 	}
-	client, err := kubernetes.NewForConfig(c.Management)
+	management := apiconn.WithoutRedirects(c.Management)
+	client, err := kubernetes.NewForConfig(management)
 	if err != nil {
 		return fmt.Errorf("client of the management cluster: %w", err)
 	}
-	objects, err := metadata.NewForConfig(c.Management)
+	objects, err := metadata.NewForConfig(management)
 	if err != nil {
 		return fmt.Errorf("client of the management cluster: %w", err)
 	}
@@ -97,7 +99,7 @@ func (c ClusterAPIConfig) run(
 	if err != nil {
 		return err
 	}
-	full, err := dynamic.NewForConfig(c.Management)
+	full, err := dynamic.NewForConfig(management)
 	if err != nil {
 		return fmt.Errorf("client of the management cluster: %w", err)
 	}

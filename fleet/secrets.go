@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/internal/requestlog"
 )
 
@@ -49,7 +50,7 @@ func (c SecretsConfig) run(
 	if c.Management == nil || c.Namespace == "" {
 		return errors.New("fleet.Secrets needs a client configuration and a namespace")
 	}
-	client, err := kubernetes.NewForConfig(c.Management)
+	client, err := kubernetes.NewForConfig(apiconn.WithoutRedirects(c.Management))
 	if err != nil {
 		return fmt.Errorf("client of the management cluster: %w", err)
 	}

@@ -3,6 +3,8 @@ package election_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -352,4 +355,37 @@ func TestNewLease_InvalidParams_AreNamedTogether(t *testing.T) {
 			t.Errorf("the error does not name %s: %v", field, err)
 		}
 	}
+}
+
+func TestElect_APIServerRedirects_NoRequestLeavesIt(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a request arrived at the other server, with %q", r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	requests := make(chan struct{}, 1000)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		requests <- struct{}{}
+	}))
+	defer api.Close()
+	cfg := ccm.DefaultConfig().LeaderElection
+	cfg.Identity, cfg.RetryPeriod.Duration = "a", 50*time.Millisecond
+	e, err := election.NewLease(election.LeaseParams{
+		RESTConfig: &rest.Config{Host: api.URL, BearerToken: "t"}, Config: cfg,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := elect(ctx, e, func(context.Context, election.Grant) error { return nil })
+	for range 6 { // lists, watches and reads, of which the first ones have been followed or not
+		select {
+		case <-requests:
+		case <-ctx.Done():
+			t.Fatal("the elector does not ask")
+		}
+	}
+	stop()
+	<-result
 }

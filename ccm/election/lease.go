@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/internal/events"
 )
 
@@ -100,7 +101,7 @@ func NewLease(p LeaseParams) (Elector, error) {
 	if p.Clock == nil {
 		p.Clock = clock.RealClock{}
 	}
-	config := rest.CopyConfig(p.RESTConfig)
+	config := apiconn.WithoutRedirects(p.RESTConfig)
 	// A request that hangs must leave time for another attempt before the renew deadline, as in
 	// resourcelock.NewFromKubeconfig.
 	config.Timeout = max(minLeaseTimeout, cfg.RenewDeadline.Duration/2)

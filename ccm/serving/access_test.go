@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,6 +161,32 @@ func TestAccess_TokenOfTheSecurePort_IsReviewedForItsAudience(t *testing.T) {
 	v.change(func() { v.confirm = false })
 	unaware := serveFor(t, v.start(t), skipLookup)
 	get(t, c, unaware.Server, "/statusz", bearer(ours)).wants(t, http.StatusUnauthorized, "")
+}
+
+// client-go adds the Manager's credentials to each request, also to one that follows a redirect.
+func TestAccess_APIServerRedirectsReviews_NoRequestLeavesIt(t *testing.T) {
+	var asked, arrived atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		arrived.Add(1)
+	}))
+	t.Cleanup(other.Close)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, other.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(api.Close)
+	r := serveFor(t, &rest.Config{Host: api.URL, BearerToken: "manager"}, skipLookup)
+	for _, header := range []string{bearer("good"), "X-Nothing: x"} { // a token, and an access
+		before := asked.Load()
+		get(t, client(t, nil), r.Server, "/metrics", header).wants(t,
+			http.StatusServiceUnavailable, "")
+		if asked.Load() == before {
+			t.Errorf("%s: the API server reviewed nothing", header)
+		}
+	}
+	if n := arrived.Load(); n > 0 {
+		t.Errorf("%d requests followed the redirect", n)
+	}
 }
 
 func TestAccess_RepeatedRequests_ReviewsAreCached(t *testing.T) {

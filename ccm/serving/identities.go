@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/internal/inflight"
 )
 
@@ -77,6 +78,7 @@ func (s *settings) identities(
 }
 
 func (i *identities) client(config *rest.Config) (kubernetes.Interface, error) {
+	config = apiconn.WithoutRedirects(config)
 	transport, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/apiconn"
 )
 
 // Config configures a [Host].
@@ -63,6 +64,7 @@ func New(restConfig *rest.Config, config Config) (*Host, error) {
 	if restConfig == nil {
 		return nil, errors.New("controllerruntime: no client configuration is given")
 	}
+	restConfig = apiconn.WithoutRedirects(restConfig)
 	options := config.Options
 	for field, address := range map[string]*string{
 		"Metrics.BindAddress":    &options.Metrics.BindAddress,
@@ -112,7 +114,7 @@ func (h *Host) makeLock() error {
 	if lock == nil {
 		var err error
 		lock, err = ctrlelection.NewResourceLock(
-			rest.CopyConfig(cmp.Or(o.LeaderElectionConfig, h.restConfig)), noEvents{},
+			apiconn.WithoutRedirects(cmp.Or(o.LeaderElectionConfig, h.restConfig)), noEvents{},
 			ctrlelection.Options{
 				LeaderElection:             true,
 				LeaderElectionResourceLock: o.LeaderElectionResourceLock,

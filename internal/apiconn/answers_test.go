@@ -40,12 +40,14 @@ func TestTransport_ServerRedirects_NoRequestLeavesIt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := kubernetes.NewForConfigOrDie(through).CoreV1().RESTClient()
-			for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
-				err := client.Verb(verb).AbsPath("/api/v1/nodes").Do(t.Context()).Error()
-				if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) ||
-					strings.Contains(err.Error(), "secret") {
-					t.Errorf("%s: the error is %v", verb, err)
+			for _, config := range []*rest.Config{through, apiconn.WithoutRedirects(config)} {
+				client := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
+				for _, verb := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+					err := client.Verb(verb).AbsPath("/api/v1/nodes").Do(t.Context()).Error()
+					if err == nil || !strings.Contains(err.Error(), strconv.Itoa(status)) ||
+						strings.Contains(err.Error(), "secret") {
+						t.Errorf("%s: the error is %v", verb, err)
+					}
 				}
 			}
 		})

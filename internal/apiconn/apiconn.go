@@ -38,7 +38,7 @@ func Transport(config *rest.Config) (http.RoundTripper, *Dialer, error) {
 		base.WrapTransport = transport.Wrappers(limitHeaders, base.WrapTransport)
 	}
 	through, err := rest.TransportFor(base)
-	return answers{through}, dialer, err
+	return noRedirects{noSwitch{through}}, dialer, err
 }
 
 // maxHeaderBytes limits the header of a response. A field of 7 bytes becomes more than a hundred in

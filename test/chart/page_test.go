@@ -135,9 +135,9 @@ var reasons = []struct{ account, object, why string }{
 		"the clusters, with `fleet.clusters: clusterapi`; their finalizer",
 	},
 	{
-		"fleet", "secrets", "the kubeconfigs, in `fleet.clustersNamespace` or, without it, in all " +
-			"namespaces. RBAC cannot restrict a list to labels, so give the clusters a namespace of " +
-			"their own",
+		"fleet", "secrets", "the kubeconfigs, in `fleet.clustersNamespace` or, with " +
+			"`fleet.allNamespaces`, in all namespaces. RBAC cannot restrict a list to labels, so " +
+			"give the clusters a namespace of their own",
 	},
 	{"fleet", "events", "what the clean-up does"},
 	{"fleet", "events in fxccm-system", "which replica serves a cluster"},

@@ -238,9 +238,12 @@ func TestValues_Invalid_AreRefusedByName(t *testing.T) {
 		"networkPolicy: {enabled: true}":                      "needs hostNetwork: false",
 		"networkPolicy: {exceptIPv4: [10.0.0.0]}":             "exceptIPv4",
 		"fleet: {clusters: kamaji}":                           "clusters",
+		"fleet: {enabled: true}":                              "fleet.clustersNamespace must not",
 		"cloudConfig: {secretName: \"\"}":                     "secretName must not be empty",
 
 		"{fleet: {enabled: true}, leaderElection: {resourceName: a}}": "not for a fleet",
+
+		"fleet: {enabled: true, clusters: secrets, allNamespaces: true}": "clustersNamespace",
 
 		"podLabels: {app.kubernetes.io/name: x}":    "/podLabels/app.kubernetes.io~1name",
 		"podLabels: {app.kubernetes.io/part-of: x}": "/podLabels/app.kubernetes.io~1part-of",

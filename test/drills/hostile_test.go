@@ -300,7 +300,7 @@ func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 		service := c.nextService()
 		begun := time.Now()
 		c.create(service)
-		ctx, cancel := context.WithTimeout(w.t.Context(), fleetPatience)
+		ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 		call, err := c.cloud.WaitForCall(ctx, fake.CallFilter{
 			Method: "EnsureLoadBalancer", Object: c.name + "/" + service.Name,
 		}.Matches)
@@ -394,7 +394,7 @@ func TestFleet_HostileClusters_DoNotDisturbOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.join(hostileName(i), config, cloud)
-		if err := within(fleetPatience, func() error {
+		if err := within(patience, func() error {
 			if answers.Load() == 0 {
 				return fmt.Errorf("no request reached the server with %s", kind.name)
 			}

@@ -16,6 +16,7 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -53,6 +54,22 @@ func annotationEdit(name, key, value string) change {
 		}
 		l.Annotations[key] = value
 	}}
+}
+
+// mostAnnotations is the size in bytes of all annotations of an object that the API server accepts.
+const mostAnnotations = validation.TotalAnnotationSizeLimitB
+
+// fillAnnotations adds an annotation, so that the keys and values of all have this size in bytes.
+func fillAnnotations(l *coordinationv1.Lease, size int) {
+	const large = "example.com/large"
+	if l.Annotations == nil {
+		l.Annotations = map[string]string{}
+	}
+	l.Annotations[large] = ""
+	for key, value := range l.Annotations {
+		size -= len(key) + len(value)
+	}
+	l.Annotations[large] = strings.Repeat("a", max(0, size))
 }
 
 func after(d time.Duration) *metav1.MicroTime {
@@ -113,8 +130,8 @@ var edits = []change{
 		l.LeaseTransitions = ptr.To[int32](math.MaxInt32)
 	}),
 	specEdit("negative transitions", func(l *spec) { l.LeaseTransitions = ptr.To[int32](-1) }),
-	specEdit("no transitions", func(l *spec) { l.LeaseTransitions = nil }),
 	specEdit("an empty spec", func(l *spec) { *l = spec{} }),
+	specEdit("no transitions", func(l *spec) { l.LeaseTransitions = nil }),
 	specEdit("a preferred holder", func(l *spec) {
 		l.PreferredHolder = ptr.To("another")
 		l.Strategy = ptr.To(coordinationv1.OldestEmulationVersion)
@@ -122,8 +139,12 @@ var edits = []change{
 
 	annotationEdit("another digest", digestAnnotation, "b0ab0254bd58eb87eaee3172ba49fefb"),
 	annotationEdit("a token", tokenAnnotation, forgedToken),
-	annotationEdit("250 KiB of annotations", "example.com/large", strings.Repeat("a", 250<<10)),
-	annotationEdit("1 MiB of annotations", "example.com/large", strings.Repeat("a", 1<<20)),
+	{"the most annotations", func(l *coordinationv1.Lease, _, _ string) {
+		fillAnnotations(l, mostAnnotations)
+	}},
+	{"more annotations than the API server accepts", func(l *coordinationv1.Lease, _, _ string) {
+		fillAnnotations(l, mostAnnotations+1)
+	}},
 	{"no annotations", func(l *coordinationv1.Lease, _, _ string) { l.Annotations = nil }},
 }
 
@@ -183,7 +204,8 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 					changes = append(changes, deletion)
 				}
 				for n := range edited {
-					c := edits[(i*edited+n)%len(edits)]
+					// The clusters together spread their edits over all kinds.
+					c := edits[(i*edited+n)*len(edits)/(clusters*edited)]
 					if n%3 == 2 {
 						others := random.Perm(len(edits))[:1+random.IntN(3)]
 						for _, other := range others {

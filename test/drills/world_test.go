@@ -35,8 +35,8 @@ const (
 	clusterCIDR = "10.200.0.0/16"
 	leaseName   = "cloud-controller-manager"
 
-	// patience limits waits that may never end.
-	patience = 2 * time.Minute
+	// patience limits the wait for a state that the drill brings about.
+	patience = time.Minute
 )
 
 // A world is the environment of one cell's processes: their own cluster and cloud.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/internal/configfile"
 )
 
@@ -92,6 +93,7 @@ func (a *Access) Connect() (*Cluster, error) {
 	default:
 		return nil, fmt.Errorf("read %s: %w", source, cmp.Or(otherKind(files), err))
 	}
+	config = apiconn.WithoutRedirects(config)
 	config.Timeout = requestTimeout
 	cluster := &Cluster{Config: config, Source: "the ServiceAccount of this Pod"}
 	if cluster.Namespace, _, err = loader.Namespace(); err != nil {

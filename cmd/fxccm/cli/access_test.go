@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,4 +71,26 @@ func errorText(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+func TestConnect_APIServerRedirects_NoRequestLeavesIt(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("a request arrived at the other server, with %q", r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	api := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer api.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	content := strings.ReplaceAll(kubeconfig, "https://127.0.0.1:1", api.URL)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := (&cli.Access{Kubeconfig: file}).Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cluster.Discovery().ServerVersion(); err == nil ||
+		!strings.Contains(err.Error(), "307") {
+		t.Errorf("the error is %v, want one with the status", err)
+	}
 }
