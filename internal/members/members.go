@@ -69,6 +69,9 @@ func IsShutDown(node *v1.Node) bool {
 	})
 }
 
+// IsReady reports whether the kubelet of a node says that it is ready.
+func IsReady(node *v1.Node) bool { return has(node, v1.NodeReady, v1.ConditionTrue) }
+
 // IsNotReady reports whether the kubelet of a node has said that it is not ready, or has ended its
 // reports.
 func IsNotReady(node *v1.Node) bool {

@@ -16,8 +16,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
-	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/internal/members"
 )
 
 const (
@@ -93,17 +94,12 @@ func (l *Lifecycle) keep(nodes []*v1.Node) {
 	maps.DeleteFunc(l.failing, func(uid types.UID, _ failing) bool { return !isKnown[uid] })
 }
 
-func isReady(node *v1.Node) bool {
-	_, ready := nodeutil.GetNodeCondition(&node.Status, v1.NodeReady)
-	return ready != nil && ready.Status == v1.ConditionTrue
-}
-
 // isDue reports whether a node is checked in this pass. A ready node costs no call.
 func (l *Lifecycle) isDue(node *v1.Node) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return node.DeletionTimestamp == nil &&
-		(isReady(node) || !time.Now().Before(l.failing[node.UID].next))
+		(members.IsReady(node) || !time.Now().Before(l.failing[node.UID].next))
 }
 
 var shutdown = v1.Taint{Key: api.TaintNodeShutdown, Effect: v1.TaintEffectNoSchedule}
@@ -114,7 +110,7 @@ func isShutdownTaint(t v1.Taint) bool {
 
 // checkInSpan makes no span for a ready node, which costs no call to the cloud.
 func (l *Lifecycle) checkInSpan(ctx context.Context, node *v1.Node) error {
-	if isReady(node) {
+	if members.IsReady(node) {
 		return l.check(ctx, node)
 	}
 	return inSpan(ctx, "check Node", node, l.check)
@@ -122,7 +118,7 @@ func (l *Lifecycle) checkInSpan(ctx context.Context, node *v1.Node) error {
 
 // check looks up the instance of a node, and acts.
 func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
-	if isReady(node) {
+	if members.IsReady(node) {
 		if removed := withoutTaints(node, isShutdownTaint); removed != nil {
 			return l.patch(ctx, node, removed)
 		}
@@ -141,7 +137,7 @@ func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
 		return err
 	}
 	node = l.latest(node)
-	if node == nil || isReady(node) {
+	if node == nil || members.IsReady(node) {
 		return nil // the next pass finds what has changed
 	}
 	switch removed := withoutTaints(node, isShutdownTaint); {

@@ -16,9 +16,9 @@ import (
 	corev1 "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 	cloudproviderapi "k8s.io/cloud-provider/api"
-	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
 	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/kit/batch"
@@ -205,16 +205,11 @@ func (i *Instances) deny(ctx context.Context, node *v1.Node, id string, at time.
 		i.guard.Found(id, now)
 		return fmt.Errorf("instance %s: %w", id, absence.ErrUnconfirmed)
 	}
-	if err := i.guard.Deny(id, at, now, isReady(node)); err != nil {
+	if err := i.guard.Deny(id, at, now, members.IsReady(node)); err != nil {
 		return fmt.Errorf("instance %s: %w", id, err)
 	}
 	i.config.Logger.Info("Instance no longer exists", "node", node.Name, "instance", id)
 	return cloudprovider.InstanceNotFound
-}
-
-func isReady(node *v1.Node) bool {
-	_, ready := nodeutil.GetNodeCondition(&node.Status, v1.NodeReady)
-	return ready != nil && ready.Status == v1.ConditionTrue
 }
 
 // known returns the instances that the guard counts. It is called with the lock held.
@@ -270,10 +265,8 @@ func (i *Instances) counted(c absence.Count) {
 	if c.IsRefused {
 		cause = fmt.Errorf("%d of %d instances are missing; no node is deleted unless it is "+
 			"marked for removal", c.Absent, c.Known)
-		i.config.Logger.Info("Mass deletion guard active: too many instances are missing, no "+
-			"node is deleted unless it is marked for removal", "absent", c.Absent, "known", c.Known)
-	} else {
-		i.config.Logger.Info("Mass deletion guard lifted", "absent", c.Absent, "known", c.Known)
 	}
+	i.config.Logger.Info("Mass deletion guard", "active", c.IsRefused, "absent", c.Absent,
+		"known", c.Known)
 	i.config.Trouble("instances", cause)
 }
