@@ -25,6 +25,7 @@ import (
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events/eventstest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -144,6 +145,9 @@ func (r recorder) AnnotatedEventf(
 func (r recorder) Event(_ runtime.Object, kind, reason, message string) {
 	r.site.mu.Lock()
 	defer r.site.mu.Unlock()
+	if kind == v1.EventTypeWarning {
+		eventstest.CheckShape(r.site.t, message)
+	}
 	r.site.events = append(r.site.events, kind+" "+reason+": "+message)
 }
 
