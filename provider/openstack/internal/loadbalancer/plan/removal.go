@@ -77,7 +77,8 @@ func (r *remover) isUncertain() bool {
 	}
 	r.block(events.UsedByOthers,
 		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these "+
-			"parts is unknown: %s; delete them if they are not needed", r.is.LoadBalancer.ID, strings.Join(others, ", "))
+			"parts is unknown: %s; delete them if they are not needed", r.is.LoadBalancer.ID,
+		strings.Join(others, ", "))
 	return true
 }
 
