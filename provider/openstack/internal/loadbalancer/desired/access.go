@@ -61,9 +61,10 @@ func (b *builder) clients() ([]string, error) {
 				strings.Join(others, ", "), b.familyNames())
 	}
 	if len(others) > 0 {
-		b.note(events.SourceRangesLeftOut,
-			fmt.Sprintf("the load balancer has only %s addresses; source ranges %s have no effect",
-				b.familyNames(), strings.Join(others, ", ")))
+		b.warn(events.SourceRangesLeftOut,
+			fmt.Sprintf("source ranges %s have no effect, because the load balancer has only %s "+
+				"addresses; remove them, or give it the other family", strings.Join(others, ", "),
+				b.familyNames()))
 	}
 	return sorted(cidrs), nil
 }
