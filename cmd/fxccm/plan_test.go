@@ -194,7 +194,10 @@ func TestPlan_OfACluster(t *testing.T) {
 	defer cloud.Close()
 	addCloudNode(t, w, cloud)
 	service := ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("planned"))
-	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("second"))
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("second",
+		func(s *v1.Service) {
+			s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8", "fd00::/8"}
+		}))
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("others",
 		func(s *v1.Service) { s.Spec.LoadBalancerClass = ptr.To("example.com/other") }))
 	system, err := w.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem,
@@ -223,6 +226,8 @@ func TestPlan_OfACluster(t *testing.T) {
 	if stdout := planAll(t, cloud, kubeconfig); !strings.Contains(stdout,
 		"default/planned  none           changes\n") ||
 		!strings.Contains(stdout, "- create load balancer") ||
+		!strings.Contains(stdout, "LoadBalancerSourceRangesLeftOut: source ranges fd00::/8 have "+
+			"no effect") ||
 		!strings.Contains(stdout, "2 Services: 2 changes.") {
 		t.Errorf("--all prints\n%s", stdout)
 	}

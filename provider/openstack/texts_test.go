@@ -166,6 +166,45 @@ func TestErrors_EachFailureOfEachOperation_TextIsShortAndStays(t *testing.T) {
 	}
 }
 
+// The shape does not depend on the request of an operation that fails.
+func TestErrors_LaterRequestOfEachOperationFails_TextIsShort(t *testing.T) {
+	names := map[string]string{
+		openstacktest.ServiceCompute: "Nova: ", openstacktest.ServiceNetwork: "Neutron: ",
+		openstacktest.ServiceLoadBalancer: "Octavia: ",
+	}
+	for _, operation := range []string{
+		"initialize a node", "list routes", "create a route", "delete a route", "serve a Service",
+		"delete a load balancer",
+	} {
+		for service, name := range names {
+			for _, fault := range []openstacktest.Fault{
+				{Status: http.StatusForbidden}, {Status: http.StatusServiceUnavailable}, {Drop: true},
+			} {
+				failed := 1
+				for skip := 1; failed > 0; skip++ {
+					x := newTexts(t)
+					failed = 0
+					fault.Service, fault.Skip = service, skip
+					fault.Match = func(openstacktest.Call) bool { failed++; return true }
+					x.Inject(fault)
+					err := x.try(operation)
+					for range 5 {
+						if failed > skip || err == nil {
+							break
+						}
+						x.clock.Step(time.Minute)
+						err = x.try(operation)
+					}
+					failed = max(0, failed-skip)
+					if failed > 0 && err != nil {
+						wantShort(t, name, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 func wantShort(t *testing.T, service string, err error) {
 	t.Helper()
 	text := err.Error()

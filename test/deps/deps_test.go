@@ -67,11 +67,12 @@ var exceptions = map[string][]string{
 	module + "/ccm/ccmtest/conformance":  {"what only our tests need"},
 	module + "/ccm/ccmtest/controlplane": {"what only our tests need"},
 	// Packages for tests of this module.
-	module + "/internal/waittest":                     {"what only our tests need"},
-	module + "/internal/pagetest":                     {"what only our tests need"},
-	module + "/internal/rbac":                         {"what only our tests need"},
-	module + "/internal/metrics/metricstest":          {"what only our tests need"},
-	module + "/provider/openstack/internal/simclient": {"what only our tests need"},
+	module + "/internal/waittest":                             {"what only our tests need"},
+	module + "/internal/pagetest":                             {"what only our tests need"},
+	module + "/internal/rbac":                                 {"what only our tests need"},
+	module + "/internal/metrics/metricstest":                  {"what only our tests need"},
+	module + "/provider/openstack/internal/simclient":         {"what only our tests need"},
+	module + "/provider/openstack/internal/events/eventstest": {"what only our tests need"},
 }
 
 // The route controller reads the process's feature gate, which is in a small package of the API

@@ -165,7 +165,7 @@ func TestAlerts_NameExistingMetricsAndHaveARunbook(t *testing.T) {
 // several parts has "..." for what differs each time.
 func TestRunbooks_BeginWithATextOfTheProduct(t *testing.T) {
 	isSource := regexp.MustCompile(`\.(go|html)$`)
-	var product []string
+	product := []string{read(t, alertsFile)}
 	root := "../../.."
 	for _, dir := range []string{
 		"ccm", "cmd", "controllers", "example", "fleet", "hosting", "internal",
@@ -245,10 +245,9 @@ func TestDashboard_ShowsExistingMetrics(t *testing.T) {
 
 // An alert does not fire without a problem or for a short one, and fires for a lasting one.
 func TestAlerts_FireForProblemsThatLast(t *testing.T) {
-	const requests = "fxccm_openstack_request_duration_seconds_count" +
-		`{service="load-balancer", operation="loadbalancer_list", `
-	const refused = "fxccm_openstack_request_duration_seconds_count" +
-		`{service="network", operation="floating_ip_create", `
+	const count = "fxccm_openstack_request_duration_seconds_count"
+	const requests = count + `{service="load-balancer", operation="loadbalancer_list", `
+	const refused = count + `{service="network", operation="floating_ip_create", `
 	untested := alerts(t)
 	// A series has one value for each minute. A name is that of an alert, and its case.
 	for name, c := range map[string]struct {
@@ -378,10 +377,24 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			after: 10, summary: "Octavia",
 		},
 		"FxccmRequestsRefused": {
-			quiet: requests + `code="404"} 0+50x60` + "\n " + refused + `code="409"} 0+50x60` +
-				"\n " + refused + `code="404"} 0+1x60`,
+			quiet: requests + `code="404"} 0+50x60` + "\n " + refused + `code="404"} 0+1x60`,
 			loud:  refused + `code="404"} 0+3x60`,
 			after: 12, summary: "network refuses floating_ip_create",
+		},
+		"FxccmRequestsRefused, quota of Neutron or full subnet": {
+			// Octavia is at work on the load balancer, and a port still uses the group.
+			quiet: count + `{service="load-balancer", operation="listener_create", ` +
+				`code="409"} 0+50x60` + "\n " + count + `{service="network", ` +
+				`operation="security_group_delete", code="409"} 0+50x60`,
+			loud:  refused + `code="409"} 0+3x60`,
+			after: 12, summary: "network refuses floating_ip_create",
+		},
+		"FxccmRequestsRefused, deletion": {
+			quiet: count + `{service="load-balancer", operation="loadbalancer_delete", ` +
+				`code="404"} 0+50x60`,
+			loud: count + `{service="load-balancer", operation="loadbalancer_delete", ` +
+				`code="403"} 0+3x60`,
+			after: 12, summary: "load-balancer refuses loadbalancer_delete",
 		},
 		"FxccmServicesDefective": {
 			quiet: `fxccm_load_balancers_defective{reason="a"} 0x5 3x14 0x41`,

@@ -115,8 +115,8 @@ With RequestFailed, the event on the Service is SyncLoadBalancerFailed.
 
 fxccm retries at once when the Service changes. Until then it pauses for 5 seconds to 5 minutes after RequestFailed, and for 30 seconds to 5 minutes after the others.
 
-| when | reason | message |
-|---|---|---|
+| when | service | reason | message |
+|---|---|---|---|
 `
 
 const states = `
@@ -157,7 +157,7 @@ A message names the object, the cause, and the next step. An event is written ag
 	write(OfServices())
 	out.WriteString(refusals)
 	for _, r := range OfRefusals() {
-		fmt.Fprintf(&out, "| %s | `%s` | `%s` |\n", r.When, r.Reason,
+		fmt.Fprintf(&out, "| %s | %s | `%s` | `%s` |\n", r.When, r.Services, r.Reason,
 			fmt.Sprintf(r.format+"%.0[1]s%.0[2]s", "CAUSE", "SETTING"))
 	}
 	out.WriteString(

@@ -12,6 +12,8 @@ import (
 // service, status and cause; the setting or object; what follows, or what to do.
 type Refusal struct {
 	Reason Reason
+	// Services are the names of the services that refuse so.
+	Services string
 	// When describes the situation for operators.
 	When string
 	// format has a verb for the cause, and one for the setting or the name of the request.
@@ -22,59 +24,60 @@ type Refusal struct {
 var (
 	// ValueRefused is a setting that names what does not exist, or what cannot be used.
 	ValueRefused = Refusal{
-		SettingRefused, "A service refuses the value of a setting.",
+		SettingRefused, "Octavia, Neutron", "A service refuses the value of a setting.",
 		"%[1]s (%[2]s); correct it",
 	}
 	// NetworkUnreachable is a floating network that the router of the VIP's subnet does not reach.
 	NetworkUnreachable = Refusal{
-		SettingRefused, "No router leads from the load balancer's subnet to the floating network.",
+		SettingRefused, "Neutron", "No router leads from the load balancer's subnet to the floating network.",
 		"%[1]s (%[2]s); connect the router of the subnet to the network, or set " +
 			"floating-network-id to one that the router leads to",
 	}
 	// PortMissing is a load balancer whose port another client has deleted.
 	PortMissing = Refusal{
-		InError, "Neutron no longer has the port of the load balancer.",
+		InError, "Octavia, Neutron", "Neutron no longer has the port of the load balancer.",
 		"%[1]s (%[2]s); fail over the load balancer in Octavia, or delete it: a new one is " +
 			"created after that",
 	}
 	// AddressRefused is a requested address that no floating IP of the project has.
 	AddressRefused = Refusal{
-		FloatingIPUnavailable, "Neutron refuses to create a floating IP with the requested address.",
+		FloatingIPUnavailable, "Neutron",
+		"Neutron refuses to create a floating IP with the requested address.",
 		"%[1]s (%[2]s); request the address of an existing floating IP, or create one with it",
 	}
 	// AddressesUsedUp is a network or subnet whose addresses are all in use.
 	AddressesUsedUp = Refusal{
-		FloatingIPUnavailable, "The network or the subnet has no free address.",
+		FloatingIPUnavailable, "Octavia, Neutron", "The network or the subnet has no free address.",
 		"%[1]s (%[2]s); release addresses that are not needed, or name another network or subnet",
 	}
 	// QuotaUsedUp is a creation beyond a quota.
 	QuotaUsedUp = Refusal{
-		QuotaExceeded, "A quota of the project is used up.",
+		QuotaExceeded, "Octavia, Neutron", "A quota of the project is used up.",
 		"%[1]s (%[2]s); raise the quota of the project, or delete what is unused",
 	}
 	// CreationFails is a load balancer that Octavia accepts and then sets to ERROR, each time.
 	CreationFails = Refusal{
-		InError, "Octavia sets each new load balancer to ERROR. It gives no cause.",
+		InError, "Octavia", "Octavia sets each new load balancer to ERROR. It gives no cause.",
 		"%[1]s (check %[2]s); each one is deleted and created again, after growing pauses",
 	}
 	// LoginRefused is a login that a retry does not help.
 	LoginRefused = Refusal{
-		RequestFailed, "Keystone refuses the login.",
+		RequestFailed, "Keystone", "Keystone refuses the login.",
 		"%[1]s; correct auth-url and the credentials in cloud.conf",
 	}
 	// Forbidden is a request that the policy denies, whatever the settings are.
 	Forbidden = Refusal{
-		RequestFailed, "The policy of a service denies the request.",
+		RequestFailed, "each", "The policy of a service denies the request.",
 		"%[1]s; give the user of cloud.conf the role for %[2]s",
 	}
 	// RequestFails is each other failure: the service does not answer, or fails.
 	RequestFails = Refusal{
-		RequestFailed, "A service does not answer, or fails.",
+		RequestFailed, "each", "A service does not answer, or fails.",
 		"%[1]s; retrying",
 	}
 	// CommandFails is the same in a command, which ends.
 	CommandFails = Refusal{
-		RequestFailed, "A service does not answer a command, or fails.",
+		RequestFailed, "each", "A service does not answer a command, or fails.",
 		"%[1]s; run the command again later",
 	}
 )

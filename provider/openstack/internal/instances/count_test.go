@@ -34,7 +34,7 @@ func TestNodes_ThousandAreInitialized_CostFewCalls(t *testing.T) {
 					t.Errorf("metadata of %s: %+v, %v", node.Name, metadata, err)
 				}
 			})
-			w.atMost(12)
+			w.atMost(9)
 		})
 	}
 }

@@ -236,6 +236,80 @@ func TestCondition_ServedServiceHasDefects_IsTrueWithTheGravestUntilTheyGo(t *te
 	want("without defects", 3, events.Served)
 }
 
+// Each Service is served, and the condition names what it requests and does not get.
+func TestCondition_EachLastingDefect_IsTrueWithReasonAndMessage(t *testing.T) {
+	t.Parallel()
+	ranges := func(all ...string) func(*site, *v1.Service) {
+		return func(_ *site, service *v1.Service) { service.Spec.LoadBalancerSourceRanges = all }
+	}
+	for _, c := range []struct {
+		reason  events.Reason
+		options []openstacktest.Option
+		// newSite is by default the function of this name.
+		newSite func(*testing.T, ...openstacktest.Option) *site
+		// change changes the Service after it was served.
+		change func(*site, *v1.Service)
+		want   string
+	}{
+		{
+			reason:  events.ForcedInternal,
+			newSite: newIsolatedSite,
+			want: "no external network found for a floating IP; the load balancer has only its " +
+				"internal address; set floating-network-id in [LoadBalancer] of cloud.conf or by " +
+				"annotation, or make the Service internal",
+		},
+		{
+			reason:  events.SourceRangesIgnored,
+			options: []openstacktest.Option{openstacktest.WithLoadBalancerVersion(11)},
+			change:  ranges("10.0.0.0/8"),
+			want: "spec.loadBalancerSourceRanges is ignored, and every client may connect: it " +
+				"needs Octavia API 2.12, but the cloud has 2.11; upgrade Octavia, or restrict " +
+				"clients by other means",
+		},
+		{
+			reason: events.SourceRangesLeftOut, change: ranges("10.0.0.0/8", "fd00::/8"),
+			want: "source ranges fd00::/8 have no effect, because the load balancer has only IPv4 " +
+				"addresses; remove them, or give it the other family",
+		},
+		{
+			reason: events.Immutable,
+			change: func(s *site, service *v1.Service) {
+				other := s.AddSubnet(
+					openstacktest.Subnet{NetworkID: s.network, CIDR: "10.1.0.0/16"})
+				annotations("subnet-id", other)(service)
+			},
+			want: `; annotation loadbalancer.openstack.org/recreate: "true" recreates it`,
+		},
+	} {
+		t.Run(string(c.reason), func(t *testing.T) {
+			t.Parallel()
+			build := newSite
+			if c.newSite != nil {
+				build = c.newSite
+			}
+			s := build(t, c.options...)
+			s.defaults.LoadBalancer.SubnetID = s.subnet
+			p, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			service := s.addService("web", 80)
+			p.ensure(service, node)
+			if c.change != nil {
+				service = s.now(service)
+				c.change(s, service)
+				s.update(service)
+				p.ensure(service, node)
+			}
+			got := meta.FindStatusCondition(s.now(service).Status.Conditions, ConditionType)
+			if got == nil || got.Status != metav1.ConditionTrue ||
+				got.Reason != string(c.reason) || !strings.HasSuffix(got.Message, c.want) {
+				t.Fatalf("the condition is %+v, want True, %s, %q", got, c.reason, c.want)
+			}
+			if r := p.reported(); r.State != Ready || r.Reason != c.reason {
+				t.Errorf("the report is %+v, want ready with %s", r, c.reason)
+			}
+		})
+	}
+}
+
 func TestDefects_SeveralReasons_TheGravestIsFirst(t *testing.T) {
 	t.Parallel()
 	warn := func(reason events.Reason) events.Notice {
@@ -245,7 +319,7 @@ func TestDefects_SeveralReasons_TheGravestIsFirst(t *testing.T) {
 	written.update(aboutSettings, []events.Notice{warn(events.InvalidAnnotation)})
 	written.update(aboutDesired, []events.Notice{
 		warn(events.ForcedInternal), warn(events.SourceRangesIgnored),
-		{Reason: events.SourceRangesLeftOut, Message: "no warning"},
+		{Reason: events.FloatingIPSkipped, Message: "no warning"},
 	})
 	report := Report{}
 	report.addDefects(written.defects())

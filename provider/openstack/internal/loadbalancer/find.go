@@ -46,7 +46,8 @@ func (r *reconciler) rejectSharing() error {
 	}
 	return r.notes.refuse(aboutIdentity, events.Refuse(events.NotAllowed,
 		"load balancer %s, named by annotation %s, was not created for the Service, and "+
-			"allowed-annotations of cloud.conf does not list load-balancer-id",
+			"allowed-annotations of cloud.conf does not list load-balancer-id; remove the "+
+			"annotation, or list it there",
 		r.settings.LoadBalancerID, settings.AnnotationLoadBalancerID))
 }
 
@@ -267,8 +268,8 @@ func claimNamed(
 		if c.balancer == nil && c.deleting == nil {
 			if !wasServed(service) {
 				return claim{}, events.Refuse(events.NotFound,
-					"load balancer %s, named by annotation %s, does not exist", named,
-					settings.AnnotationLoadBalancerID)
+					"load balancer %s, named by annotation %s, does not exist; correct or remove "+
+						"the annotation", named, settings.AnnotationLoadBalancerID)
 			}
 			c.lost = true
 		}
@@ -535,13 +536,16 @@ func (f found) admitGuest(id desired.Identity, maxShared int) error {
 	}
 	if !f.hasTags() {
 		return events.Refuse(events.NotShared,
-			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner of each part", lb.ID, f.apiMinor)
+			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner "+
+				"of each part; name no other load balancer, or upgrade Octavia", lb.ID, f.apiMinor)
 	}
 	// Services of OCCM have only names, and Services of two clusters may have the same name.
 	others := max(len(sharers(id, lb)), len(desired.ServicesOf(lb.Tags)))
 	if !id.HasJoined(lb.Tags) && others+1 > maxShared {
 		return events.Refuse(events.NotShared,
-			"load balancer %s is already shared by %d other Services; [LoadBalancer] max-shared-lb allows %d", lb.ID, others, maxShared)
+			"load balancer %s is already shared by %d other Services, and max-shared-lb allows "+
+				"%d; name another load balancer, or raise max-shared-lb in cloud.conf",
+			lb.ID, others, maxShared)
 	}
 	return nil
 }

@@ -337,7 +337,7 @@ func (r *reconciler) checkPort(ctx context.Context) error {
 	if isUsed || !port.OfProject {
 		return r.notes.refuse(aboutPlaces, events.Refuse(events.NotAllowed, "port %s is not an "+
 			"unused port of the project: annotation port-id needs one without a device, a device "+
-			"owner and another load balancer", id))
+			"owner and another load balancer; name another port", id))
 	}
 	r.found.portNetwork = port.NetworkID
 	return nil

@@ -25,6 +25,7 @@ import (
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events/eventstest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -53,6 +54,19 @@ type site struct {
 
 func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
+	s := newIsolatedSite(t, options...)
+	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
+	s.floating = s.AddSubnet(
+		openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
+	s.AddRouter(openstacktest.Router{
+		Name: "router", Subnets: []string{s.subnet}, ExternalNetworkID: s.external,
+	})
+	return s
+}
+
+// newIsolatedSite returns a site without an external network.
+func newIsolatedSite(t *testing.T, options ...openstacktest.Option) *site {
+	t.Helper()
 	s := &site{
 		Cloud: openstacktest.NewCloud(options...), t: t, clock: clock.RealClock{},
 		defaults: settings.Defaults{LoadBalancer: cloudconf.Default().LoadBalancer},
@@ -61,12 +75,6 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Cleanup(s.Close)
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
-	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
-	s.floating = s.AddSubnet(
-		openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
-	s.AddRouter(openstacktest.Router{
-		Name: "router", Subnets: []string{s.subnet}, ExternalNetworkID: s.external,
-	})
 	return s
 }
 
@@ -144,6 +152,9 @@ func (r recorder) AnnotatedEventf(
 func (r recorder) Event(_ runtime.Object, kind, reason, message string) {
 	r.site.mu.Lock()
 	defer r.site.mu.Unlock()
+	if kind == v1.EventTypeWarning {
+		eventstest.CheckShape(r.site.t, message)
+	}
 	r.site.events = append(r.site.events, kind+" "+reason+": "+message)
 }
 
@@ -229,6 +240,8 @@ func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalance
 				func(a, b v1.LoadBalancerIngress) bool {
 					return a.IP == b.IP && a.Hostname == b.Hostname
 				}) {
+				// The pass may have written a condition.
+				service = c.site.now(service)
 				service.Status.LoadBalancer = *status
 				if _, err := c.site.kube.CoreV1().Services(service.Namespace).UpdateStatus(
 					c.site.t.Context(), service, metav1.UpdateOptions{}); err != nil {

@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -31,7 +30,9 @@ func (b *builder) clients() ([]string, error) {
 		if asked == nil {
 			return nil, nil
 		}
-		return nil, errors.New("source ranges on a dual-stack load balancer need Octavia API 2.27")
+		return nil, fmt.Errorf("source ranges on a dual-stack load balancer need Octavia API "+
+			"2.27, but the cloud has 2.%d; remove them, or request one IP family",
+			b.Features.Minor)
 	}
 	if asked == nil {
 		cidrs := make([]string, 0, len(b.families))
@@ -44,7 +45,7 @@ func (b *builder) clients() ([]string, error) {
 	for _, cidr := range asked {
 		prefix, err := netip.ParsePrefix(cidr)
 		if err != nil {
-			return nil, fmt.Errorf("source range %q is not a CIDR", cidr)
+			return nil, fmt.Errorf("source range %q is not a CIDR; correct it", cidr)
 		}
 		if slices.Contains(b.families, familyOf(prefix.Addr())) {
 			cidrs = append(cidrs, cidr)
@@ -55,13 +56,15 @@ func (b *builder) clients() ([]string, error) {
 	if len(cidrs) == 0 {
 		return nil,
 			fmt.Errorf(
-				"none of the source ranges (%s) is in the load balancer's IP family (%s); no client could connect",
+				"none of the source ranges (%s) is in the load balancer's IP family (%s), so no "+
+					"client could connect; add ranges of that family",
 				strings.Join(others, ", "), b.familyNames())
 	}
 	if len(others) > 0 {
-		b.note(events.SourceRangesLeftOut,
-			fmt.Sprintf("the load balancer has only %s addresses; source ranges %s have no effect",
-				b.familyNames(), strings.Join(others, ", ")))
+		b.warn(events.SourceRangesLeftOut,
+			fmt.Sprintf("source ranges %s have no effect, because the load balancer has only %s "+
+				"addresses; remove them, or give it the other family", strings.Join(others, ", "),
+				b.familyNames()))
 	}
 	return sorted(cidrs), nil
 }

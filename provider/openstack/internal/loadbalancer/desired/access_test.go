@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-const left = "LoadBalancerSourceRangesLeftOut"
+const left = "LoadBalancerSourceRangesLeftOut!"
 
 func dualStack(in *Input) {
 	in.Service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}

@@ -100,7 +100,7 @@ type builder struct{ decision }
 
 func (b *builder) build() (State, error) {
 	if len(b.Service.Spec.Ports) == 0 {
-		return State{}, errors.New("the Service has no ports")
+		return State{}, errors.New("the Service has no ports; add one")
 	}
 	address, err := b.address()
 	if err != nil {
@@ -301,7 +301,7 @@ func transport(port v1.ServicePort) string {
 func (b *builder) listenerProtocol(port v1.ServicePort) (string, error) {
 	carrier := transport(port)
 	if !slices.Contains([]string{octavia.TCP, octavia.UDP, octavia.SCTP}, carrier) {
-		return "", fmt.Errorf("protocol %q is not supported", carrier)
+		return "", fmt.Errorf("protocol %q is not supported; use TCP, UDP or SCTP", carrier)
 	}
 	protocol := b.Settings.ListenerProtocols.Of(port)
 	switch {
@@ -469,7 +469,7 @@ func (b *builder) algorithm() string {
 		if asked != "" && asked != sourceIPPort {
 			b.warn(events.AlgorithmIgnored,
 				b.nameOf("lb-method")+" "+asked+" is ignored: the provider ovn supports only "+
-					sourceIPPort)
+					sourceIPPort+"; remove it, or set lb-provider to another provider")
 		}
 		return sourceIPPort
 	case asked == "":
@@ -507,7 +507,7 @@ func (b *builder) monitor(port v1.ServicePort) *octavia.Monitor {
 		if b.isLocal() {
 			// kube-proxy drops the packets of the monitor without an answer, which counts as one.
 			why := fmt.Sprintf("an HTTP monitor for UDP needs Octavia API 2.16, but the cloud has "+
-				"2.%d", b.Features.Minor)
+				"2.%d; upgrade Octavia", b.Features.Minor)
 			if !b.Features.HTTPMonitors {
 				why = "the provider ovn supports no HTTP monitor; set lb-provider to another provider"
 			}

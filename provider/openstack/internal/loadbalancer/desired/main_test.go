@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events/eventstest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -144,6 +145,11 @@ func build(t *testing.T, changes ...func(*Input)) (State, []events.Notice) {
 	if err != nil {
 		t.Fatalf("cannot be served: %v", err)
 	}
+	for _, n := range notices {
+		if n.Warning {
+			eventstest.CheckShape(t, n.Message)
+		}
+	}
 	return d, notices
 }
 
@@ -153,6 +159,7 @@ func refused(t *testing.T, changes ...func(*Input)) error {
 	if err == nil {
 		t.Fatalf("served as %+v", d)
 	}
+	eventstest.CheckShape(t, err.Error())
 	return err
 }
 

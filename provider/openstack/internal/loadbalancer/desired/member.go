@@ -50,7 +50,8 @@ func (b *builder) selected() []Node {
 		case node.Holder != "":
 			if !node.Draining {
 				b.warn(events.NodeIDTaken, "node "+node.Name+" is not a member: node "+node.Holder+
-					" has the same provider ID")
+					" has the same provider ID; delete the Node that does not run on the "+
+					"server")
 			}
 		default:
 			if len(node.Foreign) > 0 && !node.Draining {
@@ -153,7 +154,7 @@ func (b *builder) withoutDoubles(all []Backend) []Backend {
 		case !each.Draining:
 			b.warn(events.NodesShareAddress,
 				"nodes "+first+" and "+each.Node+" have the same address "+each.Address+
-					": only the first is a member")
+					", so only the first is a member; correct the addresses of the nodes")
 		}
 	}
 	slices.SortFunc(kept, func(x, y Backend) int {
@@ -179,14 +180,15 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 	case len(selected) == 0:
 		b.warn(events.WithoutMembers,
 			"the load balancer has no members: no node matches node-selector "+
-				strconv.Quote(b.Settings.NodeSelector.String()))
+				strconv.Quote(b.Settings.NodeSelector.String())+"; correct it, or label nodes")
 	case !slices.ContainsFunc(selected, func(node Node) bool { return !node.Draining }):
 		b.warn(events.WithoutMembers,
-			"the load balancer has no active members: all nodes are shut down or being removed")
+			"the load balancer has no active members: all nodes are shut down or being removed; "+
+				"add nodes")
 	default:
 		b.warn(events.WithoutMembers,
 			"the load balancer has no active members: no node has an "+string(b.family())+
-				" address")
+				" address; add one with it")
 	}
 }
 

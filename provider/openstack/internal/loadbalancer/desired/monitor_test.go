@@ -88,7 +88,7 @@ func TestMonitor_SCTPWithOVN_MessageNamesProviderAndSetting(t *testing.T) {
 func TestMonitor_LocalUDP_MessageNamesProviderOrVersionAndSetting(t *testing.T) {
 	for why, features := range map[string]Features{
 		"the provider ovn supports no HTTP monitor; set lb-provider to another provider": ovn(),
-		"an HTTP monitor for UDP needs Octavia API 2.16, but the cloud has 2.15": FeaturesOf(
+		"an HTTP monitor for UDP needs Octavia API 2.16, but the cloud has 2.15; upgrade Octavia": FeaturesOf(
 			"amphora", 15, false),
 	} {
 		_, notices := build(t, withProtocols(v1.ProtocolUDP), withFeatures(features), withLocal,

@@ -13,7 +13,7 @@ func TestBuild_ProviderOVNIgnoresASetting_TextNamesProviderAndSetting(t *testing
 		s.Algorithm = "LEAST_CONNECTIONS"
 	}))
 	const want = "option lb-method of cloud.conf LEAST_CONNECTIONS is ignored: the provider ovn " +
-		"supports only SOURCE_IP_PORT"
+		"supports only SOURCE_IP_PORT; remove it, or set lb-provider to another provider"
 	if len(notices) != 1 || notices[0].Reason != events.AlgorithmIgnored ||
 		notices[0].Message != want {
 		t.Errorf("the notices are %+v, want %q", notices, want)

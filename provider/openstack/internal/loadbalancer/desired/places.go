@@ -152,7 +152,8 @@ func (r *resolver) subnetOfNetwork(ctx context.Context) error {
 	}
 	subnet, err := r.firstSubnet(ctx, vip.NetworkID, v1.IPv6Protocol)
 	if err == nil && subnet == "" {
-		err = impossible("the Service is IPv6, but the configured network %s has no IPv6 subnet",
+		err = impossible("the Service is IPv6, but the configured network %s has no IPv6 subnet; "+
+			"add one, or name another network",
 			vip.NetworkID)
 	}
 	vip.SubnetID = subnet
@@ -266,7 +267,7 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 	}
 	if network == "" {
 		return "",
-			"the subnet of the second address is not configured; a load balancer on a given port needs it", nil
+			"the subnet of the second address is unknown; name one by additional-subnet-id", nil
 	}
 	if asked := r.Settings.AdditionalAddress; asked != "" {
 		subnet, err = r.subnetWith(ctx, network, asked)
@@ -275,7 +276,8 @@ func (r *resolver) secondSubnet(ctx context.Context) (subnet, why string, err er
 	}
 	subnet, err = r.firstSubnet(ctx, network, r.families[1])
 	return subnet,
-		fmt.Sprintf("network %s of the load balancer has no %s subnet", network, r.families[1]), err
+		fmt.Sprintf("network %s of the load balancer has no %s subnet; add one, or name one by "+
+			"additional-subnet-id", network, r.families[1]), err
 }
 
 // subnetWith returns the ID of the subnet of a network that contains an address, or "".
@@ -534,10 +536,11 @@ func (r *resolver) floatingSubnet(ctx context.Context) error {
 		return err
 	case named != "" && named != subnet.NetworkID:
 		return impossible(
-			"floating subnet %s is in network %s, not in the configured floating network %s",
+			"floating subnet %s is in network %s, not in the configured floating network %s; correct one of them",
 			subnet.ID, subnet.NetworkID, named)
 	case subnet.IPv6:
-		return impossible("floating subnet %s is an IPv6 subnet; floating IPs are IPv4", subnet.ID)
+		return impossible("floating subnet %s is an IPv6 subnet, but floating IPs are IPv4; name an "+
+			"IPv4 subnet", subnet.ID)
 	}
 	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = subnet.NetworkID, []string{subnet.ID}
 	return nil
@@ -554,7 +557,8 @@ func (r *resolver) unseenFloatingSubnet(ctx context.Context) (err error) {
 	}
 	if network == "" {
 		return impossible(
-			"floating subnet %s is not visible to the project, and there is no external network",
+			"floating subnet %s is not visible to the project, and there is no external network; "+
+				"correct it, or set floating-network-id",
 			r.Settings.FloatingSubnetID)
 	}
 	r.places.FloatingNetworkID, r.places.FloatingSubnetIDs = network,

@@ -480,7 +480,7 @@ func TestResolve_DualStack(t *testing.T) {
 				Settings: settings.Settings{PortID: "port", SubnetID: s.v4},
 				Service:  prefer,
 			},
-			notice: "is not configured", calls: none,
+			notice: "name one by additional-subnet-id", calls: none,
 		},
 		"existing with it":    {in: lookup{Service: require, Existing: dual, Settings: settings.Settings{SubnetID: s.v4}}, want: s.v6, calls: none},
 		"existing without it": {in: lookup{Service: require, Existing: existingIn(s.v4, s.nodes), Settings: settings.Settings{SubnetID: s.v4}}, calls: none},

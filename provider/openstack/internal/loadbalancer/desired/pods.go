@@ -148,11 +148,11 @@ func (b *builder) warnLeftOut() {
 	case all.hasUnreached:
 		b.warn(events.EndpointsLeftOut, "endpoints of the Service are not members: their "+
 			"addresses are neither in a range of pods that the load balancer reaches ("+b.ranges()+
-			") nor addresses of their nodes")
+			") nor addresses of their nodes; correct pod-ranges in cloud.conf, or the EndpointSlices")
 	case all.hasElsewhere && len(all.members) == 0:
 		b.warn(events.WithoutMembers, "the load balancer has no members: all endpoints of the "+
 			"Service are on nodes that are excluded from load balancers, do not match "+
-			"node-selector, or are in another region")
+			"node-selector, or are in another region; move pods to other nodes")
 	}
 }
 

@@ -41,7 +41,8 @@ func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error
 		if err != nil {
 			return nil,
 				fmt.Errorf(
-					"the security group needs the CIDR of the members' subnet, which is unknown (%q)", r.RemotePrefix)
+					"the security group needs the CIDR of the members' subnet, which is unknown "+
+						"(%q); name the subnet by member-subnet-id", r.RemotePrefix)
 		}
 		rules[i].EtherType = string(familyOf(prefix.Addr()))
 	}

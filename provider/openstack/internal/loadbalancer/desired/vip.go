@@ -106,10 +106,10 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 		// The lookup of the subnet has written a notice.
 		return nil
 	case b.Features.AdditionalVIPs:
-		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one",
-			wanted[1])
+		why = fmt.Sprintf("the load balancer has no %s address, and Octavia cannot add one; "+
+			"set additional-subnet-id and recreate to get one", wanted[1])
 	case b.Features.HTTP:
-		why = fmt.Sprintf("dual stack needs Octavia API 2.26, but the cloud has 2.%d",
+		why = fmt.Sprintf("dual stack needs Octavia API 2.26, but the cloud has 2.%d; upgrade Octavia",
 			b.Features.Minor)
 	default:
 		why = "the provider ovn does not support dual stack; set lb-provider to another provider " +
@@ -140,12 +140,12 @@ func (b *builder) address() (string, error) {
 	address, err := netip.ParseAddr(asked)
 	source := settings.AddressSource(b.Service, asked)
 	if err != nil {
-		return "", fmt.Errorf("%s %q is not an IP address", source, asked)
+		return "", fmt.Errorf("%s %q is not an IP address; correct it", source, asked)
 	}
 	if familyOf(address) != b.family() {
 		return "",
-			fmt.Errorf("%s %s is not an %s address, the load balancer's IP family", source, asked,
-				b.family())
+			fmt.Errorf("%s %s is not an %s address, the load balancer's IP family; correct it", source,
+				asked, b.family())
 	}
 	return asked, nil
 }
@@ -159,7 +159,7 @@ func (b *builder) wantsFloatingIP() bool {
 func (b *builder) admitFloatingIP() error {
 	if by := b.Settings.FloatingIPBy(); by != "" && b.Places.IsPublic && !b.Guest {
 		return fmt.Errorf("annotation %s cannot be used: the address of the load balancer is in an "+
-			"external network, where it has no floating IP", by)
+			"external network, where it has no floating IP; remove it", by)
 	}
 	return nil
 }

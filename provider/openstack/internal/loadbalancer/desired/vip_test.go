@@ -238,8 +238,8 @@ func TestDualStack_Unsupported_MessageNamesProviderOrVersion(t *testing.T) {
 	for why, features := range map[string]Features{
 		"the provider ovn does not support dual stack; set lb-provider to another provider if " +
 			"the Service needs it": ovn(),
-		"dual stack needs Octavia API 2.26, but the cloud has 2.25": FeaturesOf("amphora", 25,
-			false),
+		"dual stack needs Octavia API 2.26, but the cloud has 2.25; upgrade Octavia": FeaturesOf(
+			"amphora", 25, false),
 	} {
 		_, notices := build(t, withFamilies(v1.IPv4Protocol, v1.IPv6Protocol),
 			withFeatures(features))

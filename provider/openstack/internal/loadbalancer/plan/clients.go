@@ -19,7 +19,7 @@ func (c *changer) limitClients() bool {
 		if all := c.want.Ports[i].Listener.AllowedCIDRs; len(port.Listener.AllowedCIDRs) == 0 &&
 			len(all) > 0 {
 			c.block(events.Unsupported, "load balancer %s has no address in the IP family of the "+
-				"clients that port %s admits (%s); no client could connect",
+				"clients that port %s admits (%s), so none could connect; correct the source ranges",
 				c.is.LoadBalancer.ID, port.Name, strings.Join(all, ", "))
 			return false
 		}

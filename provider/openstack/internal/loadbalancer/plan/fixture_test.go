@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/events/eventstest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -302,6 +303,7 @@ func wantNotice(t *testing.T, p plan.Plan, reason events.Reason, blocks bool) {
 	t.Helper()
 	for _, n := range p.Notices {
 		if n.Reason == reason && n.Blocks == blocks {
+			eventstest.CheckShape(t, n.Message)
 			return
 		}
 	}

@@ -216,11 +216,12 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 	switch {
 	case i >= 0 && f.isMarkedByOthers(f.is.FloatingIPs[i]):
 		f.block(events.FloatingIPUnavailable, othersFloatingIP+
-			"; its owner releases it by removing these tags and this description", want.Address,
+			" until its owner removes these tags and this description", want.Address,
 			"is requested, but it")
 		return
 	case i >= 0 && f.is.FloatingIPs[i].PortID != "":
-		f.block(events.FloatingIPUnavailable, "requested floating IP %s is in use", want.Address)
+		f.block(events.FloatingIPUnavailable, "requested floating IP %s is in use; detach it, or "+
+			"request another one", want.Address)
 		return
 	case i >= 0:
 		f.dropAttached(why)
@@ -231,7 +232,8 @@ func (f *floating) useAsked(want neutron.WantedFloatingIP) {
 		}
 		if want.NetworkID == "" {
 			f.block(events.FloatingIPUnavailable,
-				"requested floating IP %s does not exist, and no external network to create it in was found", want.Address)
+				"requested floating IP %s does not exist, and no external network to create it in "+
+					"was found; correct the address, or set floating-network-id", want.Address)
 			return
 		}
 		f.createAsked(want, why)

@@ -121,8 +121,8 @@ func (c *changer) recreate(why []string) bool {
 	if reason := c.whyKept(); reason != "" {
 		// The load balancer serves all the same, unless it is in ERROR.
 		c.notice(c.is.LoadBalancer.Status == octavia.InError, events.UsedByOthers,
-			"load balancer %s is not recreated (%s): %s", c.is.LoadBalancer.ID,
-			strings.Join(why, ", "), reason)
+			"load balancer %s is not recreated (%s): %s",
+			c.is.LoadBalancer.ID, strings.Join(why, ", "), reason)
 		return false
 	}
 	old, served := *c.is.LoadBalancer, !c.failedAtOnce()
@@ -179,12 +179,13 @@ func isWithin(is, want octavia.VIP) bool {
 // whyKept returns why the load balancer must not be recreated; "" if it may be.
 func (c *changer) whyKept() string {
 	if others := c.others(); len(others) > 0 {
-		return "others use it: " + strings.Join(others, ", ")
+		return "others use it: " + strings.Join(others, ", ") +
+			"; delete these if they are not needed"
 	}
 	for _, f := range c.is.FloatingIPs {
 		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && c.isMarkedByOthers(f) &&
 			!c.isInherited(f) {
-			return "floating IP " + f.Address + " has another owner and would be lost"
+			return "floating IP " + f.Address + " has another owner and would be lost; detach it"
 		}
 	}
 	if c.want.FloatingIP == nil {
@@ -194,7 +195,8 @@ func (c *changer) whyKept() string {
 		if f.PortID != "" && f.PortID == c.is.LoadBalancer.VIP.PortID && !c.ownsFloatingIP(f) &&
 			!isAsked(*c.want.FloatingIP)(f) && !c.isOfPool(f, c.want.FloatingIP.PoolTag) {
 			return fmt.Sprintf(
-				"floating IP %s was not created for the Service and would be lost; set spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
+				"floating IP %s was not created for the Service and would be lost; set "+
+					"spec.loadBalancerIP: %s to keep it", f.Address, f.Address)
 		}
 	}
 	return ""

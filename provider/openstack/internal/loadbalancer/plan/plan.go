@@ -44,7 +44,7 @@ func Change(want desired.State, is Observed) Plan {
 	case p.isForeign():
 		p.refuseForeign()
 	case lb.Status.Pending():
-		p.block(events.Pending, "load balancer %s is %s", lb.ID, lb.Status)
+		p.block(events.Pending, "load balancer %s is %s; retrying", lb.ID, lb.Status)
 	case lb.Status == octavia.InError:
 		c.repair()
 	default:
@@ -95,8 +95,9 @@ func (p *planner) isForeign() bool {
 
 func (p *planner) refuseForeign() {
 	lb := p.is.LoadBalancer
-	p.block(events.OfOtherCluster, "load balancer %s (%s) belongs to another cluster (%s)", lb.ID,
-		lb.Name, desired.ClusterOf(lb.Tags))
+	p.block(events.OfOtherCluster, "load balancer %s (%s) belongs to another cluster (%s); use "+
+		"another one, or remove that cluster's tags if it no longer exists", lb.ID, lb.Name,
+		desired.ClusterOf(lb.Tags))
 }
 
 // changer plans a change.

@@ -87,8 +87,8 @@ func (p *ports) assign() []*slot {
 
 func (c *changer) noticePortInUse(want octavia.Port, l octavia.Listener) {
 	c.block(events.PortInUse,
-		"port %s is used by listener %s of load balancer %s, which is not the Service's", want.Name,
-		l.ID, c.is.LoadBalancer.ID)
+		"port %s is used by listener %s of load balancer %s, which is not the Service's; change "+
+			"the port, or delete the listener", want.Name, l.ID, c.is.LoadBalancer.ID)
 }
 
 // isRefusedAsGuest reports whether a new guest wants a port that another owner's listener has. Such

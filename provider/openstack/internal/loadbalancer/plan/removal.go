@@ -71,7 +71,9 @@ func (r *remover) isUncertain() bool {
 		return false
 	}
 	r.block(events.UsedByOthers,
-		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these parts is unknown: %s", r.is.LoadBalancer.ID, strings.Join(others, ", "))
+		"load balancer %s is not deleted: Octavia may not support tags, so the owner of these "+
+			"parts is unknown: %s; delete them if they are not needed", r.is.LoadBalancer.ID,
+		strings.Join(others, ", "))
 	return true
 }
 

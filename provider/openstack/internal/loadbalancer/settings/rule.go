@@ -46,7 +46,7 @@ func (r *reader) allows(e entry, written string) bool {
 		return true
 	}
 	r.problem(e.name, written, "not allowed: allowed-annotations of cloud.conf does not list "+
-		e.optionName(), true)
+		e.optionName()+"; remove it, or list it there", true)
 	return false
 }
 

@@ -232,14 +232,22 @@ type Problem struct {
 func (p Problem) String() string {
 	switch {
 	case p.Value == "":
-		return fmt.Sprintf("%s is %s", p.Annotation, p.Why)
+		return fmt.Sprintf("%s is %s", p.Annotation, withAdvice(p.Why, "remove it"))
 	case p.Fatal || p.Used:
-		return fmt.Sprintf("%s: %q is %s", p.Annotation, p.Value, p.Why)
+		return fmt.Sprintf("%s: %q is %s", p.Annotation, p.Value, withAdvice(p.Why, "correct it"))
 	case p.Default != "":
 		return fmt.Sprintf("%s: %q is %s; the default, %s, is used", p.Annotation, p.Value, p.Why,
 			p.Default)
 	}
 	return fmt.Sprintf("%s: %q is %s; the default is used", p.Annotation, p.Value, p.Why)
+}
+
+// withAdvice adds the advice to a clause that has none.
+func withAdvice(why, advice string) string {
+	if strings.Contains(why, "; ") {
+		return why
+	}
+	return why + "; " + advice
 }
 
 // Fatal returns the fatal problems.

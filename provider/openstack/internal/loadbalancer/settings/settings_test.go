@@ -445,7 +445,7 @@ func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
 	defaults := presets()
 	defaults.Classes = map[string]cloudconf.LoadBalancerClass{"office": {}, "dmz": {}}
 	for name, want := range map[string]string{
-		"x":      `loadbalancer.openstack.org/class: "x" is not a load balancer class: cloud.conf has dmz, office`,
+		"x":      `loadbalancer.openstack.org/class: "x" is not a load balancer class: cloud.conf has dmz, office; correct it`,
 		"offcie": `loadbalancer.openstack.org/class: "offcie" is not a load balancer class: cloud.conf has dmz, office; did you mean "office"?`,
 	} {
 		_, problems := Of(short(map[string]string{"class": name}), defaults)
@@ -489,11 +489,11 @@ func TestOf_SourceRanges(t *testing.T) {
 			[]string{"10.0.0.0/8", "10.0.0.1"},
 			"",
 			[]string{"10.0.0.0/8"},
-			`spec.loadBalancerSourceRanges: "10.0.0.0/8,10.0.0.1" is not usable: "10.0.0.1" is not a CIDR`,
+			`spec.loadBalancerSourceRanges: "10.0.0.0/8,10.0.0.1" is not usable: "10.0.0.1" is not a CIDR; correct it`,
 		},
-		{[]string{"x"}, "10.0.0.0/8", []string{}, `spec.loadBalancerSourceRanges: "x" is not usable: "x" is not a CIDR`},
-		{[]string{""}, "", []string{}, `spec.loadBalancerSourceRanges is not usable: "" is not a CIDR`},
-		{nil, "10.0.0.0/8,", []string{"10.0.0.0/8"}, `service.beta.kubernetes.io/load-balancer-source-ranges: "10.0.0.0/8," is not usable: "" is not a CIDR`},
+		{[]string{"x"}, "10.0.0.0/8", []string{}, `spec.loadBalancerSourceRanges: "x" is not usable: "x" is not a CIDR; correct it`},
+		{[]string{""}, "", []string{}, `spec.loadBalancerSourceRanges is not usable: "" is not a CIDR; remove it`},
+		{nil, "10.0.0.0/8,", []string{"10.0.0.0/8"}, `service.beta.kubernetes.io/load-balancer-source-ranges: "10.0.0.0/8," is not usable: "" is not a CIDR; correct it`},
 	} {
 		service := serviceWith(
 			map[string]string{v1.AnnotationLoadBalancerSourceRangesKey: c.annotation})
@@ -833,7 +833,7 @@ func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
 	want := []string{
 		`loadbalancer.openstack.org/conection-limit is not known, and has no effect; did you mean "loadbalancer.openstack.org/connection-limit"?`,
 		`loadbalancer.openstack.org/floating-subnet-tag is not known, and has no effect; did you mean "loadbalancer.openstack.org/floating-subnet-tags"?`,
-		`loadbalancer.openstack.org/something-of-others is not known, and has no effect`,
+		`loadbalancer.openstack.org/something-of-others is not known, and has no effect; remove it`,
 		`service.beta.kubernetes.io/openstack-internal-loadbalancer is not known, and has no effect; did you mean "service.beta.kubernetes.io/openstack-internal-load-balancer"?`,
 	}
 	if !slices.Equal(got, want) {
