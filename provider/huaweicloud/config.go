@@ -48,8 +48,8 @@ type Config struct {
 	ELBEndpoint string `json:"elbEndpoint,omitempty"`
 	EIPEndpoint string `json:"eipEndpoint,omitempty"`
 
-	// RemovalTaints are further keys of taints that mark a node for removal, besides those of the
-	// cluster autoscaler and Karpenter. The mass deletion guard does not count such a node.
+	// RemovalTaints are further keys of taints that mark a node for removal: the guard against mass
+	// deletion does not count it. The taints of the cluster autoscaler and Karpenter always do.
 	RemovalTaints []string `json:"removalTaints,omitempty"`
 
 	LoadBalancer LoadBalancerConfig `json:"loadBalancer,omitempty"`
@@ -183,8 +183,7 @@ func (c Config) problems() []string {
 	}
 	for _, key := range c.RemovalTaints {
 		if len(validation.IsQualifiedName(key)) > 0 {
-			problems = append(problems, fmt.Sprintf("removalTaints: %q is not the key of a taint, "+
-				"such as example.com/leaving, without value and effect", key))
+			problems = append(problems, fmt.Sprintf("removalTaints: %q is no key of a taint", key))
 		}
 	}
 	_, invalid := c.LoadBalancer.subnets()

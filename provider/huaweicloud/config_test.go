@@ -173,7 +173,7 @@ loadBalancer:
 		},
 		{
 			"taint with a value", complete + "removalTaints: [leaving=true]", true,
-			`removalTaints: "leaving=true" is not the key of a taint`, 0,
+			`removalTaints: "leaving=true" is no key of a taint`, 0,
 		},
 		{"unknown key, strict", complete + "zone: x", true, "unknown key zone", 0},
 		{"unknown key", complete + "zone: x", false, "", 1},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -231,13 +232,10 @@ func (i *Instances) known() []absence.Instance {
 }
 
 func (i *Instances) knownIDs() []string {
-	var ids []string
 	if !i.config.NodesSynced() {
-		for id := range i.seen {
-			ids = append(ids, id)
-		}
-		return ids
+		return slices.Collect(maps.Keys(i.seen))
 	}
+	var ids []string
 	clear(i.seen)
 	for _, node := range i.nodes() {
 		if id, err := idOf(node); err == nil {
