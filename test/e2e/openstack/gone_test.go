@@ -16,16 +16,15 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // deletionOf is the CCM's request to delete the node.
 func deletionOf(t *testing.T, since controlplane.Mark, name string) controlplane.AuditRecord {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
-	records, err := shared.Audit().Wait(ctx, since, 1, controlplane.ByUser(shared.User),
-		controlplane.ByName(name),
+	records, err := shared.Audit().Wait(waittest.Context(t), since, 1,
+		controlplane.ByUser(shared.User), controlplane.ByName(name),
 		controlplane.ByVerb("delete"), controlplane.ByCode(http.StatusOK))
 	if err != nil {
 		t.Fatal(err)
@@ -75,31 +74,30 @@ const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
 func isKeptByTheGuard(t *testing.T, names, marked []string) {
 	t.Helper()
 	ctx := t.Context()
-	ccmtest.Eventually(t, "an event says which node the guard keeps",
-		func(context.Context) (bool, error) {
-			events, err := shared.Client(t).CoreV1().Events("").List(ctx,
-				metav1.ListOptions{FieldSelector: "reason=InstancesVanished"})
-			if err != nil {
-				return false, err
+	waittest.Until(t, "an event says which node the guard keeps", func() error {
+		events, err := shared.Client(t).CoreV1().Events("").List(ctx,
+			metav1.ListOptions{FieldSelector: "reason=InstancesVanished"})
+		if err != nil {
+			return err
+		}
+		kept := false
+		for _, event := range events.Items {
+			name := event.InvolvedObject.Name
+			if slices.Contains(marked, name) {
+				return fmt.Errorf("marked node %s has the event %q", name, event.Message)
 			}
-			kept := false
-			for _, event := range events.Items {
-				name := event.InvolvedObject.Name
-				if slices.Contains(marked, name) {
-					return false, fmt.Errorf("marked node %s has the event %q", name, event.Message)
-				}
-				if slices.Contains(names, name) {
-					kept = true
-					if !strings.Contains(event.Message, "not marked for removal") {
-						t.Errorf("the event says %q", event.Message)
-					}
+			if slices.Contains(names, name) {
+				kept = true
+				if !strings.Contains(event.Message, "not marked for removal") {
+					t.Errorf("the event says %q", event.Message)
 				}
 			}
-			if !kept {
-				return false, errors.New("none of the nodes has the event")
-			}
-			return true, nil
-		})
+		}
+		if !kept {
+			return errors.New("none of the nodes has the event")
+		}
+		return nil
+	})
 }
 
 // The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
