@@ -44,7 +44,7 @@ type test struct {
 
 const (
 	seenKey = "seen"
-	// thePackage is the name of what is not of a test. It sorts after them.
+	// thePackage is the name of the events that are not of a test. It sorts after names of tests.
 	thePackage = "the package"
 )
 
