@@ -255,6 +255,10 @@ func loadBalancer(l *LoadBalancer) section {
 					"without their prefix and with commas between them; load-balancer-ip stands "+
 					"for spec.loadBalancerIP. A Service with another one is refused, and nothing "+
 					"is changed. Set it to none if users are not trusted.", annotationNames()),
+			number("max-shared-listeners", &l.MaxSharedListeners,
+				"The maximum number of listeners of a load balancer that Services share by the "+
+					"annotation share-as. A Service that has more ports has a load balancer alone.",
+				atLeast(asError, 1)),
 			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
@@ -300,6 +304,9 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 				"As in [LoadBalancer], for the Services of this class.", annotationNames()),
 			list("namespaces", &class.Namespaces,
 				"The namespaces whose Services may use the class. Empty: all."),
+			truth("share-across-namespaces", &class.ShareAcrossNamespaces,
+				"Services of the class with the same annotation share-as share load balancers "+
+					"also if they are in several namespaces."),
 		},
 	}
 }

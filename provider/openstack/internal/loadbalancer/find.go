@@ -28,20 +28,38 @@ func (r *reconciler) find(ctx context.Context) (err error) {
 		return err
 	}
 	problems := r.readSettings()
+	if r.settings.LoadBalancerID == r.state.left {
+		r.settings.LoadBalancerID = ""
+	} else {
+		r.state.left = ""
+	}
 	if err := r.lookUp(ctx); err != nil {
 		return err
 	}
 	if err := r.rejectSharing(); err != nil {
 		return err
 	}
-	return r.rejectFatal(problems)
+	if err := r.rejectFatal(problems); err != nil {
+		return err
+	}
+	return r.share(ctx)
 }
 
-// rejectSharing refuses a load balancer of another owner that the operator does not allow. The
-// deletion of the Service's parts in it is not refused.
+// rejectSharing refuses a load balancer of another owner that the operator does not allow, and one
+// that Services share by a name that is not the Service's. The deletion of the Service's parts in
+// it is not refused.
 func (r *reconciler) rejectSharing() error {
-	if r.settings.MayShare || r.settings.LoadBalancerID == "" || r.found.balancer == nil ||
-		r.found.role != plan.Guest {
+	lb := r.found.balancer
+	if r.settings.LoadBalancerID == "" || lb == nil || r.found.role != plan.Guest {
+		return nil
+	}
+	switch isShared := len(desired.ShareTags(lb.Tags)) > 0; {
+	case isShared && !r.mayJoin(lb) && !r.hasJoined(lb):
+		return r.notes.refuse(aboutIdentity, events.Refuse(events.NotAllowed,
+			"load balancer %s, named by annotation %s, is only for Services that share it by "+
+				"annotation %s, which the Service must not; remove the annotation",
+			lb.ID, settings.AnnotationLoadBalancerID, settings.AnnotationShareAs))
+	case isShared || r.settings.MayShare:
 		return nil
 	}
 	return r.notes.refuse(aboutIdentity, events.Refuse(events.NotAllowed,
@@ -215,6 +233,8 @@ type claim struct {
 	deleting *octavia.LoadBalancer
 	// lost: the Service was served by a load balancer that no longer exists.
 	lost bool
+	// leaves: the Service may no longer share the load balancer, and gets another one.
+	leaves bool
 }
 
 // clockSkew is how far the clock of the API server may be ahead of Octavia's.
