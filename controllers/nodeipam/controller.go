@@ -111,7 +111,7 @@ func newController(_ context.Context, t *ccm.Term) (ccm.Runnable, error) {
 		c.queue.ShutDown()
 		return nil, fmt.Errorf("register for Nodes: %w", err)
 	}
-	c.waiting = &waiting{events: map[string]string{}}
+	c.waiting = &waiting{events: map[string]refusal{}}
 	c.series = group.Begin(c.manager, func(*metrics.NodeIPAM) {})
 	return c, nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -23,10 +24,14 @@ const (
 	reasonShared = "CIDRShared"
 )
 
+// repeatRefusal is the pause between two events with one message. The API server deletes events after
+// an hour.
+const repeatRefusal = 30 * time.Minute
+
 // refuse returns the message as an error, and writes it as an event of the node unless it repeats
-// the last one.
+// a recent one.
 func (c *controller) refuse(node *corev1.Node, reason, message string) error {
-	if c.waiting.add(node.Name, message) {
+	if c.waiting.add(node.Name, message, time.Now()) {
 		c.events.Event(node, corev1.EventTypeWarning, reason, message)
 	}
 	return errors.New(message)
@@ -51,17 +56,23 @@ func (c *controller) occupy(node *corev1.Node) {
 // use.
 type waiting struct {
 	mu     sync.Mutex
-	events map[string]string
+	events map[string]refusal
 }
 
-// add returns whether the message is new for the node.
-func (w *waiting) add(node, message string) bool {
+type refusal struct {
+	message string
+	at      time.Time
+}
+
+// add returns whether the message is new for the node, or its last event is old.
+func (w *waiting) add(node, message string, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if last, ok := w.events[node]; ok && last == message {
+	if last, ok := w.events[node]; ok && last.message == message &&
+		now.Sub(last.at) < repeatRefusal {
 		return false
 	}
-	w.events[node] = message
+	w.events[node] = refusal{message, now}
 	return true
 }
 

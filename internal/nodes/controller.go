@@ -109,7 +109,13 @@ type Controller struct {
 
 	mu sync.Mutex
 	// failures are the last failures of refreshes, by node. The log has each text once.
-	failures map[string]string
+	failures map[string]refreshFailure
+}
+
+type refreshFailure struct {
+	text string
+	// told is when the last event was written.
+	told time.Time
 }
 
 // New returns a controller. It registers its handler with the informer.
@@ -122,7 +128,7 @@ func New(p Params, refresh Refresh) (*Controller, error) {
 		retries: workqueue.TypedBucketRateLimiter[string]{
 			Limiter: rate.NewLimiter(retriesPerSecond, retryBurst),
 		},
-		failures: map[string]string{}, begun: time.Now(),
+		failures: map[string]refreshFailure{}, begun: time.Now(),
 	}
 	registered, err := p.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.changed(nil, object) },
@@ -413,8 +419,8 @@ func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs boo
 	return true, c.write(ctx, node, wanted)
 }
 
-// noteUpdate reports the failure of an update of an initialized node, once. The next refresh tries
-// again.
+// noteUpdate reports the failure of an update of an initialized node: a line once, and an event each
+// half hour. The next refresh tries again.
 func (c *Controller) noteUpdate(ctx context.Context, node *v1.Node, err error) {
 	if ctx.Err() != nil || errors.Is(err, errStale) || errors.Is(err, errNoInstances) {
 		return
@@ -425,12 +431,15 @@ func (c *Controller) noteUpdate(ctx context.Context, node *v1.Node, err error) {
 		delete(c.failures, node.Name)
 		return
 	}
-	if c.failures[node.Name] == err.Error() {
-		return
+	last, now := c.failures[node.Name], time.Now()
+	if last.text != err.Error() {
+		last = refreshFailure{text: err.Error()}
+		klog.FromContext(ctx).Error(err, "Node not refreshed; it is tried again", "node", node.Name)
 	}
-	c.failures[node.Name] = err.Error()
-	klog.FromContext(ctx).Error(err, "Node not refreshed; it is tried again", "node", node.Name)
-	if _, ok := errors.AsType[writeError](err); ok {
+	_, isOfWrite := errors.AsType[writeError](err)
+	if isOfWrite && now.Sub(last.told) >= repeatFailure {
+		last.told = now
 		c.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
 	}
+	c.failures[node.Name] = last
 }

@@ -435,12 +435,17 @@ func TestVanished_OneNodeNotReadyInAWrongProject_IsRefused(t *testing.T) {
 	w.cluster(nodes...)
 	w.doubts(nodes[0], absence.ErrUnconfirmed)
 	w.pass(w.config.Options.AbsenceConfirmation)
-	for range 50 {
-		w.doubts(nodes[0], absence.ErrMassDeletion)
-		w.pass(5 * time.Second)
-	}
-	if got := len(w.events.Events); got != 1 {
-		t.Errorf("%d events in one long episode, want 1", got)
+	for _, test := range []struct {
+		lasts time.Duration
+		want  int
+	}{{5 * time.Minute, 1}, {eventInterval, 2}} {
+		for end := w.clock.Now().Add(test.lasts); w.clock.Now().Before(end); {
+			w.doubts(nodes[0], absence.ErrMassDeletion)
+			w.pass(5 * time.Second)
+		}
+		if got := len(w.events.Events); got != test.want {
+			t.Errorf("%d events in a long episode, want %d", got, test.want)
+		}
 	}
 }
 

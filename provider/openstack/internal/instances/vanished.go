@@ -10,13 +10,14 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
-// eventsPerEpisode limits the events of one episode.
+// eventsPerEpisode limits the nodes that get events in one episode.
 const eventsPerEpisode = 10
 
 // episode is a period in which the mass deletion guard is active. It ends when few enough instances
 // are absent: they exist again, or an operator deleted nodes or raised the limits.
 type episode struct {
-	told map[string]bool
+	// told is when the last event of a node was written.
+	told map[string]time.Time
 }
 
 // knownNode is a node whose instance is known.
@@ -47,7 +48,7 @@ func (i *Instances) counted(c absence.Count) {
 	switch {
 	case !c.HasChanged:
 	case c.IsRefused:
-		i.episode = &episode{told: map[string]bool{}}
+		i.episode = &episode{told: map[string]time.Time{}}
 		i.config.Logger.Info("Mass deletion guard active: too many instances are missing, no node is "+
 			"deleted unless it is marked for removal", "absent", c.Absent, "known", c.Known)
 	default:
@@ -91,13 +92,18 @@ func nodeNameOf(s subject) string {
 	return s.name
 }
 
-// recordVanished writes an event on a node, once per episode. It is called with the lock held.
+// recordVanished writes an event on a node, and again each half hour of the episode. It is called
+// with the lock held.
 func (i *Instances) recordVanished(s subject) {
-	if i.config.Recorder == nil || i.episode == nil || i.episode.told[s.name] ||
-		len(i.episode.told) >= eventsPerEpisode {
+	if i.config.Recorder == nil || i.episode == nil {
 		return
 	}
-	i.episode.told[s.name] = true
+	at, told := i.episode.told[s.name]
+	now := i.config.Clock.Now()
+	if told && now.Sub(at) < eventInterval || !told && len(i.episode.told) >= eventsPerEpisode {
+		return
+	}
+	i.episode.told[s.name] = now
 	reference := &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Node", Name: s.name,
 		UID: s.node.UID,

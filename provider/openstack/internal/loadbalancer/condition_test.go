@@ -316,11 +316,11 @@ func TestDefects_SeveralReasons_TheGravestIsFirst(t *testing.T) {
 		return events.Notice{Reason: reason, Message: "about " + string(reason), Warning: true}
 	}
 	written := writtenNotices{}
-	written.update(aboutSettings, []events.Notice{warn(events.InvalidAnnotation)})
+	written.update(aboutSettings, []events.Notice{warn(events.InvalidAnnotation)}, time.Time{})
 	written.update(aboutDesired, []events.Notice{
 		warn(events.ForcedInternal), warn(events.SourceRangesIgnored),
 		{Reason: events.FloatingIPSkipped, Message: "no warning"},
-	})
+	}, time.Time{})
 	report := Report{}
 	report.addDefects(written.defects())
 	const message = "about LoadBalancerSourceRangesIgnored; " +

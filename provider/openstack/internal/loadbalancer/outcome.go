@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/cloud-provider/api"
+	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
@@ -119,20 +120,32 @@ const (
 	aboutWaiting
 )
 
-// writtenNotices are the notices that were last written for a Service, by topic.
-type writtenNotices map[topic]map[events.Notice]bool
+// repeatWarning is the pause between two events about a warning that lasts. The API server deletes
+// events after an hour.
+const repeatWarning = 30 * time.Minute
 
-// update replaces the notices of a topic, and returns the new ones.
-func (w writtenNotices) update(about topic, now []events.Notice) (added []events.Notice) {
+// writtenNotices are the notices of a Service that last, by topic, and when their events were
+// written.
+type writtenNotices map[topic]map[events.Notice]time.Time
+
+// update replaces the notices of a topic, and returns those that are new, and the warnings whose
+// last event is old.
+func (w writtenNotices) update(
+	about topic, notices []events.Notice, now time.Time,
+) (due []events.Notice) {
 	before := w[about]
-	w[about] = map[events.Notice]bool{}
-	for _, each := range now {
-		if !before[each] && !w[about][each] {
-			added = append(added, each)
+	w[about] = map[events.Notice]time.Time{}
+	for _, each := range notices {
+		if _, isTwice := w[about][each]; isTwice {
+			continue
 		}
-		w[about][each] = true
+		at, isKnown := before[each]
+		if !isKnown || each.Warning && now.Sub(at) >= repeatWarning {
+			due, at = append(due, each), now
+		}
+		w[about][each] = at
 	}
-	return added
+	return due
 }
 
 // graveReasons are the reasons of warnings that come first among those of a Service.
@@ -171,6 +184,7 @@ type notifier struct {
 	// recorder is nil if no events are written.
 	recorder record.EventRecorder
 	written  writtenNotices
+	clock    clock.PassiveClock
 	// silent: notices are collected instead of written.
 	silent    bool
 	collected []events.Notice
@@ -185,9 +199,9 @@ func (n *notifier) tell(about topic, now ...events.Notice) {
 	n.notify(about, now...)
 }
 
-// notify writes an event for each notice that is new.
-func (n *notifier) notify(about topic, now ...events.Notice) {
-	for _, each := range n.written.update(about, now) {
+// notify writes an event for each notice that is new, or a warning whose last event is old.
+func (n *notifier) notify(about topic, notices ...events.Notice) {
+	for _, each := range n.written.update(about, notices, n.clock.Now()) {
 		kind := v1.EventTypeNormal
 		if each.Warning {
 			kind = v1.EventTypeWarning

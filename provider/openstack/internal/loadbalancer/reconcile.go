@@ -90,7 +90,8 @@ func (l *LoadBalancers) begin(ctx context.Context, of request, silent bool) (*re
 
 func (l *LoadBalancers) reconciler(of request, state *serviceState, silent bool) *reconciler {
 	return &reconciler{of: l, request: of, state: state, notes: &notifier{
-		service: of.service, recorder: l.config.Recorder, written: state.events, silent: silent,
+		service: of.service, recorder: l.config.Recorder, written: state.events,
+		clock: l.config.Clock, silent: silent,
 	}}
 }
 

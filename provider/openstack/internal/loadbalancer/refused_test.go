@@ -82,6 +82,13 @@ func TestRefused_FloatingNetworkIsNotReachable_IsAWarningThatNamesTheSetting(t *
 		!strings.Contains(condition.Message, annotation) {
 		t.Errorf("after %v the condition is %+v", err, condition)
 	}
+	// The API server deletes an event after an hour.
+	for hour := range 3 {
+		_ = c.attend(now, time.Hour, service, node)
+		if more := s.said("Warning "); len(more) < 2*(hour+1) || len(more) > 2*(hour+1)+1 {
+			t.Errorf("%d warnings within %d hours, want one each half hour", len(more), hour+1)
+		}
+	}
 }
 
 // Of several external networks, the one to which the router of the subnet leads is used. The
