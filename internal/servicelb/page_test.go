@@ -35,6 +35,7 @@ that a program around it cannot mend.
   that has the cluster autoscaler's taint `+"`ToBeDeletedByClusterAutoscaler`"+` or Karpenter's `+"`karpenter.sh/disrupted`"+`, that has the taint `+"`node.cloudprovider.kubernetes.io/shutdown`"+`
   because its instance is shut down, or that is not ready and has the condition `+"`NetworkUnavailable`"+` or has not been ready since it registered. Other nodes that are not ready stay
   members, so that connections can drain. The OpenStack provider keeps a node that is shut down or about to be removed [with weight 0](../explanation/openstack-load-balancers.md#which-nodes-get-connections).
+  A provider may leave out further nodes, such as those with the taints that `+"`removal-taints`"+` of cloud.conf or `+"`removalTaints`"+` of Huawei Cloud names.
 * `+"`--concurrent-service-syncs`"+` is how many calls for Services may be in flight, and besides these how many updates after changes of nodes.
 * A provider may forward to the endpoints of a Service instead of its nodes (`+"`ccm.EndpointBalancer`"+`). It then gets the EndpointSlices of the Service with the nodes. A change of
   the endpoints leads to one update, and then to at most one in 2 seconds. EndpointSlices are listed and watched from the first such Service on, and only what the provider gets

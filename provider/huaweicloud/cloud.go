@@ -56,7 +56,8 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		Client: c.client, VPC: cfg.RouterID, SubnetID: cfg.SubnetID,
 		MemberSubnets: subnets, Zones: cfg.LoadBalancer.AvailabilityZones,
 		L4Flavor: cfg.LoadBalancer.L4FlavorID, L7Flavor: cfg.LoadBalancer.L7FlavorID,
-		Logger: env.Logger,
+		RemovalTaints: cfg.RemovalTaints,
+		Logger:        env.Logger,
 	})
 	return c, nil
 }

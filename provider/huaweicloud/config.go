@@ -49,7 +49,8 @@ type Config struct {
 	EIPEndpoint string `json:"eipEndpoint,omitempty"`
 
 	// RemovalTaints are further keys of taints that mark a node for removal: the guard against mass
-	// deletion does not count it. The taints of the cluster autoscaler and Karpenter always do.
+	// deletion does not count it, and it is no member of load balancers. The taints of the cluster
+	// autoscaler and Karpenter always mark a node.
 	RemovalTaints []string `json:"removalTaints,omitempty"`
 
 	LoadBalancer LoadBalancerConfig `json:"loadBalancer,omitempty"`

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -16,8 +17,9 @@ import (
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/stub"
 )
 
-// The provider returns a RetryError while the EIP that the Service names has no address.
-func TestManager_LoadBalancerHasNoAddressYet_NodesFollowWithoutAWarning(t *testing.T) {
+// startManager runs a service controller with the provider.
+func startManager(t *testing.T, cloud *stub.Cloud) *ccmtest.CCM {
+	t.Helper()
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{DisableAudit: true})
 	if err != nil {
 		t.Fatal(err)
@@ -27,16 +29,40 @@ func TestManager_LoadBalancerHasNoAddressYet_NodesFollowWithoutAWarning(t *testi
 			t.Error(err)
 		}
 	})
-	cloud := stub.New(t)
 	app := ccmtest.StartManager(t, plane, nil,
 		ccmtest.WithProvider(Provider(WithConfig(Config{
 			ECSEndpoint: cloud.URL, ELBEndpoint: cloud.URL, EIPEndpoint: cloud.URL,
 			Region: "stub-1", ProjectID: stub.ProjectID, RouterID: stub.VPC,
 			SubnetID: stub.Subnet, AccessKeyID: stub.AccessKeyID,
-			AccessKeySecret: stub.AccessKeySecret,
+			AccessKeySecret: stub.AccessKeySecret, RemovalTaints: []string{"example.com/leaving"},
 		}))),
 		ccmtest.WithConfig(func(c *ccm.Config) { c.Controllers = []string{"service"} }))
 	app.WaitReady()
+	return app
+}
+
+func TestManager_NodeGetsATaintOfRemovalTaints_IsNoMemberAnyMore(t *testing.T) {
+	cloud := stub.New(t)
+	app := startManager(t, cloud)
+	nodeJoins(t, app, "node-1", "192.168.1.1")
+	nodeJoins(t, app, "node-2", "192.168.1.2")
+	service := ccmtest.CreateService(t, app.Client, ccmtest.LoadBalancerService("web"))
+	port := service.Spec.Ports[0].NodePort
+	first, second := fmt.Sprintf("192.168.1.1:%d", port), fmt.Sprintf("192.168.1.2:%d", port)
+	waitMembers(t, cloud, first, second)
+	if _, err := app.Client.CoreV1().Nodes().Patch(t.Context(), "node-1",
+		types.StrategicMergePatchType,
+		[]byte(`{"spec":{"taints":[{"key":"example.com/leaving","effect":"NoSchedule"}]}}`),
+		metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	waitMembers(t, cloud, second)
+}
+
+// The provider returns a RetryError while the EIP that the Service names has no address.
+func TestManager_LoadBalancerHasNoAddressYet_NodesFollowWithoutAWarning(t *testing.T) {
+	cloud := stub.New(t)
+	app := startManager(t, cloud)
 
 	nodeJoins(t, app, "node-1", "192.168.1.1")
 	eip := cloud.AddPublicIP("")

@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
+	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 )
 
 // poll is the pause before a load balancer is read again for which the cloud is not ready.
@@ -37,7 +38,10 @@ type Config struct {
 	Zones []string
 	// L4Flavor and L7Flavor may be empty.
 	L4Flavor, L7Flavor string
-	Logger             logr.Logger
+	// RemovalTaints are further keys of taints that mark a node for removal. Such a node is no
+	// member.
+	RemovalTaints []string
+	Logger        logr.Logger
 }
 
 // memberSubnet returns the subnet of a member: the smallest that contains the address.
@@ -103,6 +107,11 @@ func (b *Balancers) EnsureLoadBalancer(ctx context.Context, cluster string, serv
 	if err != nil {
 		return nil, err
 	}
+	// The service controller leaves out the nodes with the marks that it knows. It calls again when
+	// a taint of a node changes.
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
+		return absence.IsLeaving(node, b.config.RemovalTaints)
+	})
 	ports, err := desire(p.owner, service, nodes, s)
 	if err != nil {
 		return nil, err

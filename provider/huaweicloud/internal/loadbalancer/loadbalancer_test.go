@@ -205,6 +205,12 @@ func TestService_Changes(t *testing.T) {
 		{"a node leaves", func(w *world) { w.nodes = w.nodes[1:] }, replaced(
 			poolTCP, strings.Replace(poolTCP, "192.168.0.1:30080 ", "", 1),
 			poolUDP, strings.Replace(poolUDP, "192.168.0.1:30053 ", "", 1))},
+		{"a node is marked for removal", func(w *world) {
+			w.config.RemovalTaints = []string{"example.com/leaving"}
+			w.nodes[0].Spec.Taints = []v1.Taint{{Key: "example.com/leaving"}}
+		}, replaced(
+			poolTCP, strings.Replace(poolTCP, "192.168.0.1:30080 ", "", 1),
+			poolUDP, strings.Replace(poolUDP, "192.168.0.1:30053 ", "", 1))},
 		{"a node joins", func(w *world) {
 			w.nodes = append(w.nodes, newNode("c", "192.168.0.3"))
 		}, replaced(
