@@ -56,11 +56,14 @@ func (r *reconciler) refused(err error) error {
 		}
 		notice = events.AddressesUsedUp.Notice(f.Cause(), cmp.Or(setting, place))
 	case f.Type == failure.NoExternalGateway:
-		switch attached := at.Step.(type) {
+		switch step := at.Step.(type) {
 		case plan.AttachFloatingIP:
-			setting = "the network of floating IP " + attached.Address
+			setting = "the network of floating IP " + step.Address
 		case plan.TakeFloatingIP:
-			setting = "the networks of the floating IPs of the pool " + attached.Pool
+			setting = "the networks of the floating IPs of the pool " + step.Pool
+		case plan.CreateFloatingIP:
+			// The message has the network, which the subnet may have chosen.
+			setting = cmp.Or(setting, r.settingWith(r.settings.FloatingSubnetID))
 		}
 		notice = events.NetworkUnreachable.Notice(f.Cause(),
 			cmp.Or(setting, "the first external network, because none is configured"))

@@ -498,6 +498,21 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			reason: "LoadBalancerSettingRefused",
 			want:   []string{"Neutron: 4", unknownID, annotation("floating-subnet-id")},
 		},
+		"network of the floating subnet": {
+			prepare: func(s *site) {
+				apart := s.AddNetwork(
+					openstacktest.Network{Name: "apart", External: true, Shared: true})
+				s.AddSubnet(openstacktest.Subnet{
+					ID: unknownID, NetworkID: apart, CIDR: "198.51.100.0/24",
+				})
+			},
+			change: annotations("floating-subnet-id", unknownID),
+			reason: "LoadBalancerSettingRefused",
+			want: []string{
+				"Neutron: 404 External network ",
+				annotation("floating-subnet-id") + "; connect the router of the subnet",
+			},
+		},
 		"no router": {
 			prepare: func(s *site) {
 				apart := s.AddNetwork(openstacktest.Network{Name: "apart"})
