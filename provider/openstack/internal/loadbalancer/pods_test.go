@@ -27,24 +27,15 @@ func slicesOf(service *v1.Service, addresses ...string) []*discoveryv1.EndpointS
 	return []*discoveryv1.EndpointSlice{slice}
 }
 
-// ensurePods reconciles with pods at these addresses until the Service is served, as the service
-// controller does.
-func (c *cluster) ensurePods(service *v1.Service, node *v1.Node, addresses ...string) {
+// ensurePods is ensure with pods at these addresses.
+func (c *cluster) ensurePods(
+	service *v1.Service, node *v1.Node, addresses ...string,
+) *v1.LoadBalancerStatus {
 	c.site.t.Helper()
-	for range 200 {
-		_, err := c.EnsureEndpointLoadBalancer(c.site.t.Context(), "kubernetes",
-			c.site.now(service), []*v1.Node{node}, slicesOf(service, addresses...))
-		if err == nil {
-			return
-		}
-		if !isWait(err) {
-			c.site.t.Fatalf("ensure %s: %v", service.Name, err)
-		}
-		if err := c.forgetList(service.UID); err != nil {
-			c.site.t.Fatal(err)
-		}
-	}
-	c.site.t.Fatalf("%s is not served after 200 passes", service.Name)
+	return c.ensureBy(service, func(now *v1.Service) (*v1.LoadBalancerStatus, error) {
+		return c.EnsureEndpointLoadBalancer(c.site.t.Context(), "kubernetes", now,
+			[]*v1.Node{node}, slicesOf(now, addresses...))
+	})
 }
 
 // memberAddresses returns the members of the only pool, sorted.

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -107,6 +108,19 @@ type publishedCase struct {
 	published []string
 }
 
+// A refusedRow is a row about Services that are not served.
+type refusedRow struct {
+	// reason is that of the Warning.
+	vip, reason string
+	cases       map[string]refusedCase
+}
+
+type refusedCase struct {
+	prepare func(*place)
+	// warning is a part of the message.
+	warning string
+}
+
 // The ranges of newPlace.
 const (
 	publicRange                = "203.0.113.0/24"
@@ -114,6 +128,8 @@ const (
 	secondRange, secondRangeV6 = "198.51.100.0/24", "2001:db8:1::/64"
 	sharedRange, sharedRangeV6 = "192.0.2.0/24", "2001:db8:2::/64"
 	ownRange, ownRangeV6       = "198.18.0.0/24", "2001:db8:3::/64"
+	othersRange, othersRangeV6 = "10.1.0.0/16", "fd00:1::/64"
+	frontRange                 = "198.19.0.0/24"
 )
 
 func newPlace(t *testing.T) *place {
@@ -138,7 +154,31 @@ func (p *place) vipPort(network, subnet string) string {
 func (p *place) othersNetwork() string {
 	return p.addTenantNetwork(openstacktest.Network{
 		Name: "shared", Shared: true, ProjectID: "another",
-	}, "10.1.0.0/16", p.external)
+	}, othersRange, p.external)
+}
+
+// addOthersV6 adds an IPv6 subnet to a new shared network of another project.
+func (p *place) addOthersV6() (network, subnet string) {
+	network = p.othersNetwork()
+	return network, p.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: othersRangeV6})
+}
+
+// addVIPs adds a network of the project whose router leads to the external network.
+func (p *place) addVIPs(external string) string {
+	return p.addTenantNetwork(openstacktest.Network{Name: "vips"}, othersRange, external)
+}
+
+// addFront adds a subnet with a name and a tag to an external network.
+func (p *place) addFront(network string) string {
+	return p.AddSubnet(openstacktest.Subnet{
+		Name: "front", Tags: []string{"front"}, NetworkID: network, CIDR: frontRange,
+	})
+}
+
+// targetPods makes pods the members.
+func (p *place) targetPods() {
+	p.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	p.with("member-target", "pod")
 }
 
 // addV6 adds an IPv6 subnet to the nodes' network.
@@ -154,42 +194,107 @@ func publishedRows() []publishedRow {
 			map[string]publishedCase{
 				"the nodes' network": {func(*place) {}, []string{publicRange}},
 				"another network of the project": {func(p *place) {
-					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
-						"10.1.0.0/16", p.external))
+					p.with("network-id", p.addVIPs(p.external))
 				}, []string{publicRange}},
 				"a shared network of another project": {func(p *place) {
 					p.with("network-id", p.othersNetwork())
 				}, []string{publicRange}},
 				"a network whose router leads to the second external network": {func(p *place) {
-					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
-						"10.1.0.0/16", p.second.id))
+					p.with("network-id", p.addVIPs(p.second.id))
 				}, []string{secondRange}},
 				"a port": {func(p *place) {
 					p.with("port-id", p.vipPort(p.network, p.subnet))
 				}, []string{publicRange}},
+				"pods as members": {(*place).targetPods, []string{publicRange}},
+			},
+		},
+		{
+			"the same, and `floating-network-id` names an external network to which its router leads",
+			"a floating IP of this network", 1,
+			map[string]publishedCase{
+				"the nodes' network": {func(p *place) {
+					p.with("floating-network-id", p.external)
+				}, []string{publicRange}},
+				"a shared network of another project": {func(p *place) {
+					p.with("network-id", p.othersNetwork(), "floating-network-id", p.external)
+				}, []string{publicRange}},
+				"a network whose router leads to the second external network": {func(p *place) {
+					p.with("network-id", p.addVIPs(p.second.id),
+						"floating-network-id", p.second.id)
+				}, []string{secondRange}},
+				"a port in such a network": {func(p *place) {
+					port := p.AddPort(openstacktest.Port{NetworkID: p.addVIPs(p.second.id)})
+					p.with("port-id", port, "floating-network-id", p.second.id)
+				}, []string{secondRange}},
+			},
+		},
+		{
+			"the same, and `floating-subnet-id`, `floating-subnet` or `floating-subnet-tags` " +
+				"names a subnet of such a network",
+			"a floating IP of this subnet", 1,
+			map[string]publishedCase{
+				"by its ID": {func(p *place) {
+					p.with("network-id", p.addVIPs(p.shared.id),
+						"floating-subnet-id", p.addFront(p.shared.id))
+				}, []string{frontRange}},
+				"by its ID, and the project does not see it": {func(p *place) {
+					p.with("floating-subnet-id", p.addFront(p.external))
+				}, []string{frontRange}},
+				"by its ID and its network": {func(p *place) {
+					p.with("floating-subnet-id", p.addFront(p.external),
+						"floating-network-id", p.external)
+				}, []string{frontRange}},
+				"by its name": {func(p *place) {
+					p.addFront(p.shared.id)
+					p.with("network-id", p.addVIPs(p.shared.id), "floating-subnet", "fr*")
+				}, []string{frontRange}},
+				"by its tag": {func(p *place) {
+					p.addFront(p.shared.id)
+					p.with("network-id", p.addVIPs(p.shared.id), "floating-subnet-tags", "front")
+				}, []string{frontRange}},
 			},
 		},
 		{
 			"the same, with `spec.loadBalancerIP`", "the floating IP with this address", 1,
 			map[string]publishedCase{
+				"a floating subnet": {func(p *place) {
+					p.request("203.0.113.77")
+					p.with("floating-subnet-id", p.floating)
+				}, []string{"203.0.113.77/32"}},
+				"the second external network": {func(p *place) {
+					p.request("198.51.100.77")
+					p.with("network-id", p.addVIPs(p.second.id),
+						"floating-network-id", p.second.id)
+				}, []string{"198.51.100.77/32"}},
 				"the nodes' network": {func(p *place) {
 					p.request("203.0.113.77")
 				}, []string{"203.0.113.77/32"}},
 				"a network whose router leads to the second external network": {func(p *place) {
 					p.request("198.51.100.77")
-					p.with("network-id", p.addTenantNetwork(openstacktest.Network{Name: "vips"},
-						"10.1.0.0/16", p.second.id))
+					p.with("network-id", p.addVIPs(p.second.id))
 				}, []string{"198.51.100.77/32"}},
 			},
 		},
 		{
 			"IPv4 in such a network, and the Service is internal", "the VIP", 0,
 			map[string]publishedCase{
+				"pods as members": {func(p *place) {
+					p.internal()
+					p.targetPods()
+				}, []string{tenantRange}},
+				"a floating network to which no router leads": {func(p *place) {
+					p.internal()
+					p.with("floating-network-id", p.second.id)
+				}, []string{tenantRange}},
+				"a floating subnet": {func(p *place) {
+					p.internal()
+					p.with("floating-subnet-id", p.floating)
+				}, []string{tenantRange}},
 				"the nodes' network": {func(p *place) { p.internal() }, []string{tenantRange}},
 				"a shared network of another project": {func(p *place) {
 					p.internal()
 					p.with("network-id", p.othersNetwork())
-				}, []string{"10.1.0.0/16"}},
+				}, []string{othersRange}},
 				"a port": {func(p *place) {
 					p.internal()
 					p.with("port-id", p.vipPort(p.network, p.subnet))
@@ -238,6 +343,10 @@ func publishedRows() []publishedRow {
 				"the nodes": {func(p *place) {
 					p.node = p.addPublicNode("public")
 				}, []string{sharedRange}},
+				"its network, pods as members": {func(p *place) {
+					p.targetPods()
+					p.with("network-id", p.external)
+				}, []string{publicRange}},
 			},
 		},
 		{
@@ -250,9 +359,24 @@ func publishedRows() []publishedRow {
 			},
 		},
 		{
-			"the same, and `floating-network-id` names this or another external network",
+			"the same, and `floating-network-id`, `floating-subnet-id`, `floating-subnet` or " +
+				"`floating-subnet-tags` names this or another external network",
 			"the VIP", 0,
 			map[string]publishedCase{
+				"its subnet": {func(p *place) {
+					p.with("network-id", p.external, "floating-subnet-id", p.floating)
+				}, []string{publicRange}},
+				"a subnet of another": {func(p *place) {
+					p.with("network-id", p.external, "floating-subnet-id", p.second.v4)
+				}, []string{publicRange}},
+				"a subnet by its name": {func(p *place) {
+					p.addFront(p.shared.id)
+					p.with("network-id", p.shared.id, "floating-subnet", "front")
+				}, []string{sharedRange}},
+				"a subnet by its tag": {func(p *place) {
+					p.addFront(p.shared.id)
+					p.with("network-id", p.shared.id, "floating-subnet-tags", "front")
+				}, []string{sharedRange}},
 				"another": {func(p *place) {
 					p.with("network-id", p.external, "floating-network-id", p.second.id)
 				}, []string{publicRange}},
@@ -298,11 +422,30 @@ func publishedRows() []publishedRow {
 					p.families(v1.IPv6Protocol)
 					p.with("port-id", p.vipPort(p.network, p.addV6()))
 				}, []string{tenantRangeV6}},
+				"a shared network of another project": {func(p *place) {
+					network, _ := p.addOthersV6()
+					p.families(v1.IPv6Protocol)
+					p.with("network-id", network)
+				}, []string{othersRangeV6}},
+				"a subnet of a shared network of another project": {func(p *place) {
+					_, subnet := p.addOthersV6()
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", subnet)
+				}, []string{othersRangeV6}},
+				"the nodes' network, and a floating network": {func(p *place) {
+					p.families(v1.IPv6Protocol)
+					p.with("subnet-id", p.addV6(), "floating-network-id", p.external)
+				}, []string{tenantRangeV6}},
 			},
 		},
 		{
 			"both families in a private network", "a floating IP, and the IPv6 VIP", 1,
 			map[string]publishedCase{
+				"a shared network of another project": {func(p *place) {
+					network, _ := p.addOthersV6()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("network-id", network)
+				}, []string{publicRange, othersRangeV6}},
 				"the nodes' network": {func(p *place) {
 					p.addV6()
 					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
@@ -322,6 +465,12 @@ func publishedRows() []publishedRow {
 		{
 			"both families in a private network, and the Service is internal", "both VIPs", 0,
 			map[string]publishedCase{
+				"a shared network of another project": {func(p *place) {
+					network, _ := p.addOthersV6()
+					p.internal()
+					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
+					p.with("network-id", network)
+				}, []string{othersRange, othersRangeV6}},
 				"the nodes' network": {func(p *place) {
 					p.internal()
 					p.addV6()
@@ -364,6 +513,108 @@ func publishedRows() []publishedRow {
 	}
 }
 
+func refusedRows() []refusedRow {
+	annotation := func(name string) string { return "(annotation " + settings.Prefix + name + ")" }
+	return []refusedRow{
+		{
+			"IPv4 in a private network, and its router does not lead to the network of " +
+				"`floating-network-id` or `floating-subnet-id`",
+			"LoadBalancerSettingRefused",
+			map[string]refusedCase{
+				"the nodes' network": {func(p *place) {
+					p.with("floating-network-id", p.second.id)
+				}, annotation("floating-network-id")},
+				"another network of the project": {func(p *place) {
+					p.with("network-id", p.addVIPs(p.second.id),
+						"floating-network-id", p.external)
+				}, annotation("floating-network-id")},
+				"a shared network of another project": {func(p *place) {
+					p.with("network-id", p.othersNetwork(), "floating-network-id", p.shared.id)
+				}, annotation("floating-network-id")},
+				"a port": {func(p *place) {
+					p.with("port-id", p.vipPort(p.network, p.subnet),
+						"floating-network-id", p.second.id)
+				}, annotation("floating-network-id")},
+				"a subnet": {func(p *place) {
+					p.with("floating-subnet-id", p.shared.v4)
+				}, annotation("floating-subnet-id")},
+				"a subnet and its network": {func(p *place) {
+					p.with("floating-subnet-id", p.shared.v4, "floating-network-id", p.shared.id)
+				}, annotation("floating-network-id")},
+			},
+		},
+		{
+			"IPv4 in a private network, and no IPv4 subnet fits `floating-network-id`, " +
+				"`floating-subnet-id`, `floating-subnet` and `floating-subnet-tags`",
+			"UnsupportedConfiguration",
+			map[string]refusedCase{
+				"a subnet of another network": {func(p *place) {
+					p.with("floating-subnet-id", p.shared.v4, "floating-network-id", p.external)
+				}, "not in the configured floating network "},
+				"no such name": {func(p *place) {
+					p.with("floating-subnet", "none-*")
+				}, `floating-subnet "none-*"`},
+				"no such tag": {func(p *place) {
+					p.addFront(p.shared.id)
+					p.with("network-id", p.addVIPs(p.shared.id), "floating-subnet-tags", "none")
+				}, `floating-subnet-tags "none"`},
+				"the tag of another name": {func(p *place) {
+					p.addFront(p.shared.id)
+					p.with("network-id", p.addVIPs(p.shared.id), "floating-subnet", "back",
+						"floating-subnet-tags", "front")
+				}, `floating-subnet "back" and tags`},
+				"an IPv6 subnet": {func(p *place) {
+					p.with("network-id", p.addVIPs(p.shared.id),
+						"floating-subnet-id", p.shared.v6)
+				}, "is an IPv6 subnet"},
+			},
+		},
+	}
+}
+
+func TestPublishedAddress_FloatingIPIsImpossible_ServiceIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, row := range refusedRows() {
+		for name, test := range row.cases {
+			t.Run(row.vip+": "+name, func(t *testing.T) {
+				t.Parallel()
+				p := newPlace(t)
+				test.prepare(p)
+				p.node = p.addNode("a")
+				p.wantRefused(row.reason, test.warning)
+			})
+		}
+	}
+}
+
+// wantRefused reconciles the Service until a Warning is recorded, and deletes it.
+func (p *place) wantRefused(reason, warning string) {
+	p.t.Helper()
+	c := p.begin("cluster-1", p.kube)
+	var warnings []string
+	for pass := 0; len(warnings) == 0 && pass < 200; pass++ {
+		if _, err := c.EnsureLoadBalancer(p.t.Context(), "kubernetes", p.now(p.service),
+			[]*v1.Node{p.node}); err == nil {
+			p.t.Fatal("the Service is served")
+		}
+		if err := c.forgetList(p.service.UID); err != nil {
+			p.t.Fatal(err)
+		}
+		warnings = p.said("Warning ")
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "Warning "+reason+": ") ||
+		!strings.Contains(warnings[0], warning) {
+		p.t.Errorf("the warnings are %q, want one %s with %q", warnings, reason, warning)
+	}
+	c.remove(p.service)
+	if left := p.FloatingIPs(); len(left) > 0 {
+		p.t.Errorf("after the deletion, %v remain", left)
+	}
+	if left := p.LoadBalancers(); len(left) > 0 {
+		p.t.Errorf("after the deletion, %v remain", left)
+	}
+}
+
 func TestPublishedAddress_EachPlaceOfTheVIP_IsAFloatingIPOrTheVIP(t *testing.T) {
 	t.Parallel()
 	for _, row := range publishedRows() {
@@ -385,7 +636,13 @@ func TestPublishedAddress_EachPlaceOfTheVIP_IsAFloatingIPOrTheVIP(t *testing.T) 
 func (p *place) wantPublished(ranges []string, floating int) {
 	p.t.Helper()
 	c := p.begin("cluster-1", p.kube)
-	status := c.ensure(p.service, p.node)
+	ensure := func() *v1.LoadBalancerStatus {
+		if c.WantsEndpoints(p.service) {
+			return c.ensurePods(p.service, p.node, "10.244.1.1")
+		}
+		return c.ensure(p.service, p.node)
+	}
+	status := ensure()
 	if len(status.Ingress) != len(ranges) {
 		p.t.Fatalf("published is %+v, want addresses in %v", status.Ingress, ranges)
 	}
@@ -399,7 +656,7 @@ func (p *place) wantPublished(ranges []string, floating int) {
 		p.t.Errorf("floating IPs were requested %d times, want %d", n, floating)
 	}
 	mark := p.mark()
-	c.ensure(p.service, p.node)
+	ensure()
 	if writes := p.writes(mark); len(writes) > 0 {
 		p.t.Errorf("the next pass sends %v", writes)
 	}
@@ -418,6 +675,10 @@ func TestPage_PublishedAddresses_AreThoseOfTheTests(t *testing.T) {
 	table.WriteString("\n| VIP | published |\n|---|---|\n")
 	for _, row := range publishedRows() {
 		fmt.Fprintf(&table, "| %s | %s |\n", row.vip, row.published)
+	}
+	for _, row := range refusedRows() {
+		fmt.Fprintf(&table, "| %s | nothing; the Warning `%s` says why |\n", row.vip,
+			row.reason)
 	}
 	table.WriteString("\n")
 	if !strings.Contains(string(page), table.String()) {

@@ -232,9 +232,19 @@ func (s *site) now(service *v1.Service) *v1.Service {
 // ensure reconciles as the service controller does, until the Service is served.
 func (c *cluster) ensure(service *v1.Service, nodes ...*v1.Node) *v1.LoadBalancerStatus {
 	c.site.t.Helper()
+	return c.ensureBy(service, func(now *v1.Service) (*v1.LoadBalancerStatus, error) {
+		return c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", now, nodes)
+	})
+}
+
+// ensureBy repeats a call of the provider until the Service is served.
+func (c *cluster) ensureBy(
+	service *v1.Service, call func(*v1.Service) (*v1.LoadBalancerStatus, error),
+) *v1.LoadBalancerStatus {
+	c.site.t.Helper()
 	for range 200 {
 		service = c.site.now(service)
-		status, err := c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", service, nodes)
+		status, err := call(service)
 		if err == nil {
 			if !slices.EqualFunc(status.Ingress, service.Status.LoadBalancer.Ingress,
 				func(a, b v1.LoadBalancerIngress) bool {
