@@ -70,28 +70,39 @@ func TestGone_NovaDeniesAServerTwice_NodeIsDeleted(t *testing.T) {
 // autoscalerTaint is written by the cluster autoscaler before it deletes the server of a node.
 const autoscalerTaint = "ToBeDeletedByClusterAutoscaler"
 
+// keptByTheGuard returns the messages of the events that report which nodes the guard keeps.
+func keptByTheGuard(t *testing.T) (map[string]string, error) {
+	events, err := shared.Client(t).CoreV1().Events("").List(t.Context(),
+		metav1.ListOptions{FieldSelector: "reason=InstancesVanished"})
+	if err != nil {
+		return nil, err
+	}
+	kept := map[string]string{}
+	for _, event := range events.Items {
+		kept[event.InvolvedObject.Name] = event.Message
+	}
+	return kept, nil
+}
+
 // isKeptByTheGuard waits for an event that reports that the guard keeps one of the nodes, and
 // checks that no marked node has such an event.
 func isKeptByTheGuard(t *testing.T, names, marked []string) {
 	t.Helper()
-	ctx := t.Context()
 	ccmtest.Eventually(t, "an event says which node the guard keeps",
 		func(context.Context) (bool, error) {
-			events, err := shared.Client(t).CoreV1().Events("").List(ctx,
-				metav1.ListOptions{FieldSelector: "reason=InstancesVanished"})
+			all, err := keptByTheGuard(t)
 			if err != nil {
 				return false, err
 			}
 			kept := false
-			for _, event := range events.Items {
-				name := event.InvolvedObject.Name
+			for name, message := range all {
 				if slices.Contains(marked, name) {
-					return false, fmt.Errorf("marked node %s has the event %q", name, event.Message)
+					return false, fmt.Errorf("marked node %s has the event %q", name, message)
 				}
 				if slices.Contains(names, name) {
 					kept = true
-					if !strings.Contains(event.Message, "not marked for removal") {
-						t.Errorf("the event says %q", event.Message)
+					if !strings.Contains(message, "not marked for removal") {
+						t.Errorf("the event says %q", message)
 					}
 				}
 			}
@@ -102,18 +113,21 @@ func isKeptByTheGuard(t *testing.T, names, marked []string) {
 		})
 }
 
-// The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
-// In the same minute Nova denies all 100. Later the autoscaler marks 20 others.
-func TestGone_LargeScaleDownInALyingCloud_OnlyMarkedNodesGoInAMinute(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	ready(t, s)
-	nodes := shared.Client(t).CoreV1().Nodes()
-	var machines []machine
-	var names []string
+// A scaleDown is a cluster with 100 initialized nodes. The autoscaler has marked the first 60.
+type scaleDown struct {
+	*site
+	machines []machine
+	names    []string
+	began    controlplane.Mark
+}
+
+func newScaleDown(t *testing.T, prefix string) scaleDown {
+	t.Helper()
+	d := scaleDown{site: newSite(t)}
+	ready(t, d.site)
 	for i := range 100 {
-		m := s.addServer(fmt.Sprintf("scaled-%d", i))
-		machines, names = append(machines, m), append(names, m.name)
+		m := d.addServer(fmt.Sprintf("%s-%d", prefix, i))
+		d.machines, d.names = append(d.machines, m), append(d.names, m.name)
 		var marks []ccmtest.NodeOption
 		if i < 60 {
 			marks = append(marks,
@@ -121,35 +135,75 @@ func TestGone_LargeScaleDownInALyingCloud_OnlyMarkedNodesGoInAMinute(t *testing.
 		}
 		tainted(t, m.name, marks...)
 	}
-	for _, name := range names {
+	for _, name := range d.names {
 		initialized(t, name)
 	}
-	began := shared.Audit().Mark()
-	deletions := []controlplane.Filter{
+	d.began = shared.Audit().Mark()
+	return d
+}
+
+// deleteServers deletes servers. Their kubelets do not report any more.
+func (d scaleDown) deleteServers(machines ...machine) {
+	d.t.Helper()
+	for _, m := range machines {
+		d.must(d.DeleteServer(m.id))
+		setReady(d.t, m.name, corev1.ConditionFalse)
+	}
+}
+
+// wantDeleted waits until ctx ends for the deletion of the first n nodes, and checks that no others
+// are deleted.
+func (d scaleDown) wantDeleted(ctx context.Context, n int) {
+	d.t.Helper()
+	records, err := shared.Audit().Wait(ctx, d.began, n,
 		controlplane.ByUser(shared.User), controlplane.ByResource("", "nodes"),
 		controlplane.ByVerb("delete"), controlplane.ByCode(http.StatusOK),
-		controlplane.ByName(names...),
+		controlplane.ByName(d.names...))
+	if err != nil {
+		d.t.Fatalf("%d of %d nodes are deleted: %v", len(records), n, err)
 	}
-	// wantDeleted waits at most a minute for all of them, and checks that no others are deleted.
-	wantDeleted := func(want []string) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		records, err := shared.Audit().Wait(ctx, began, len(want), deletions...)
-		if err != nil {
-			t.Fatalf("in a minute %d of %d nodes are deleted: %v", len(records), len(want), err)
-		}
-		var got []string
-		for _, record := range records {
-			got = append(got, record.Name)
-		}
-		want = slices.Sorted(slices.Values(want))
-		if slices.Sort(got); !slices.Equal(got, want) {
-			t.Errorf("the deleted nodes are %q, want %q", got, want)
+	var got []string
+	for _, record := range records {
+		got = append(got, record.Name)
+	}
+	want := slices.Sorted(slices.Values(d.names[:n]))
+	if slices.Sort(got); !slices.Equal(got, want) {
+		d.t.Errorf("the deleted nodes are %q, want %q", got, want)
+	}
+	for _, name := range d.names[n:] {
+		if node := getNode(d.t, name); node.DeletionTimestamp != nil {
+			d.t.Errorf("%s is being deleted", name)
 		}
 	}
+}
 
-	s.Inject(openstacktest.Fault{
+// The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
+// Then a server is deleted whose node is not marked. Its node goes too: the guard counts one
+// instance, and not 61.
+func TestGone_LargeScaleDown_MarkedNodesGoAndTheGuardStaysInactive(t *testing.T) {
+	t.Parallel()
+	d := newScaleDown(t, "shrunk")
+	d.deleteServers(d.machines[:60]...)
+	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
+	defer cancel()
+	d.wantDeleted(ctx, 60)
+	d.deleteServers(d.machines[60])
+	d.wantDeleted(ctx, 61)
+	kept, err := keptByTheGuard(t)
+	d.must(err)
+	for _, name := range d.names {
+		if message, has := kept[name]; has {
+			t.Errorf("the guard kept %s: %s", name, message)
+		}
+	}
+}
+
+// The autoscaler deletes 60 of 100 servers, and leaves the nodes to the cloud controller manager.
+// In the same minute Nova denies all 100. Later the autoscaler marks 20 others.
+func TestGone_LargeScaleDownInALyingCloud_OnlyMarkedNodesGoInAMinute(t *testing.T) {
+	t.Parallel()
+	d := newScaleDown(t, "scaled")
+	d.Inject(openstacktest.Fault{
 		Service: openstacktest.ServiceCompute,
 		Rewrite: func(c openstacktest.Call, _ int, _ []byte) (int, []byte) {
 			if c.Operation == "server_list" {
@@ -158,25 +212,24 @@ func TestGone_LargeScaleDownInALyingCloud_OnlyMarkedNodesGoInAMinute(t *testing.
 			return http.StatusNotFound, []byte(`{"itemNotFound": {"code": 404}}`)
 		},
 	})
-	for _, m := range machines[:60] {
-		s.must(s.DeleteServer(m.id))
-	}
-	for _, name := range names {
+	d.deleteServers(d.machines[:60]...)
+	for _, name := range d.names[60:] {
 		setReady(t, name, corev1.ConditionFalse)
 	}
-	wantDeleted(names[:60])
-	isKeptByTheGuard(t, names[60:], names[:60])
+	inAMinute := func(n int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		d.wantDeleted(ctx, n)
+	}
+	inAMinute(60)
+	isKeptByTheGuard(t, d.names[60:], d.names[:60])
 	patch := fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"effect":"NoSchedule"}]}}`, autoscalerTaint)
-	for _, name := range names[60:80] {
-		if _, err := nodes.Patch(t.Context(), name, types.StrategicMergePatchType,
-			[]byte(patch), metav1.PatchOptions{}); err != nil {
+	for _, name := range d.names[60:80] {
+		if _, err := shared.Client(t).CoreV1().Nodes().Patch(t.Context(), name,
+			types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantDeleted(names[:80])
-	for _, name := range names[80:] {
-		if node := getNode(t, name); node.DeletionTimestamp != nil {
-			t.Errorf("%s is being deleted", name)
-		}
-	}
+	inAMinute(80)
 }
