@@ -16,7 +16,9 @@ if [ -n "$missing" ]; then
         trap 'rm -f /usr/sbin/policy-rc.d' EXIT
         printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d
     fi
-    apt-get update -q >"$LAB_LOG/apt.log" 2>&1 || die "apt-get update, see $LAB_LOG/apt.log"
+    # An installation that was interrupted keeps each later one from beginning.
+    dpkg --configure -a >"$LAB_LOG/apt.log" 2>&1 || die "dpkg --configure -a, see $LAB_LOG/apt.log"
+    apt-get update -q >>"$LAB_LOG/apt.log" 2>&1 || die "apt-get update, see $LAB_LOG/apt.log"
     apt-get install -y -q --no-install-recommends -o Dpkg::Options::=--force-confdef \
         -o Dpkg::Options::=--force-confold $missing >>"$LAB_LOG/apt.log" 2>&1 9>&- || die "apt-get install, see $LAB_LOG/apt.log"
     [ -z "$(trap -p EXIT)" ] || { rm -f /usr/sbin/policy-rc.d; trap - EXIT; }
