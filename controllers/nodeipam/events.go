@@ -24,8 +24,8 @@ const (
 	reasonShared = "CIDRShared"
 )
 
-// repeatRefusal is the pause between two events with one message. The API server deletes events after
-// an hour.
+// repeatRefusal is the pause between two events with one message. The API server deletes events
+// after an hour.
 const repeatRefusal = 30 * time.Minute
 
 // refuse returns the message as an error, and writes it as an event of the node unless it repeats

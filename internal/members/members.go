@@ -60,13 +60,23 @@ func IsLeaving(node *v1.Node, otherTaints ...string) bool {
 		})
 }
 
+// Staying returns the nodes that are not leaving.
+func Staying(nodes []*v1.Node, otherTaints ...string) []*v1.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
+		return IsLeaving(node, otherTaints...)
+	})
+}
+
+// IsNew reports whether a node waits for its initialization by the cloud-node-controller.
+func IsNew(node *v1.Node) bool { return hasTaint(node, api.TaintExternalCloudProvider) }
+
 // IsShutDown reports whether the cloud has said that the instance of a node is shut down. The
 // cloud-node-lifecycle-controller sets this taint if the node is not ready either, and removes it
 // when the instance runs again.
-func IsShutDown(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t v1.Taint) bool {
-		return t.Key == api.TaintNodeShutdown
-	})
+func IsShutDown(node *v1.Node) bool { return hasTaint(node, api.TaintNodeShutdown) }
+
+func hasTaint(node *v1.Node, key string) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t v1.Taint) bool { return t.Key == key })
 }
 
 // IsReady reports whether the kubelet of a node says that it is ready.

@@ -23,6 +23,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/internal/tracing"
 )
 
@@ -172,15 +173,15 @@ func (c *Controller) changed(before, after any) {
 	case !c.Selector.Matches(labels.Set(node.Labels)):
 		c.gone(node)
 		return
-	case !isNew(node):
+	case !members.IsNew(node):
 		c.Record.initialized(node.Name)
-		if (was == nil || isNew(was)) && !hasIP(node) {
+		if (was == nil || members.IsNew(was)) && !hasIP(node) {
 			c.queue.AddAfter(node.Name, firstRetry)
 		}
 		if stable(node).isEmpty() {
 			return
 		}
-	case was != nil && isNew(was) && sameInstance(was, node):
+	case was != nil && members.IsNew(was) && sameInstance(was, node):
 		return // it is queued already, after its pause
 	default:
 		c.Record.begin(node)
@@ -220,7 +221,7 @@ func (c *Controller) work(ctx context.Context) {
 		switch {
 		case err != nil || !c.Selector.Matches(labels.Set(node.Labels)):
 			c.Record.initialized(name)
-		case isNew(node):
+		case members.IsNew(node):
 			_ = inSpan(ctx, "sync Node", node, c.sync)
 		default:
 			_ = inSpan(ctx, "sync Node", node, c.complete)
@@ -385,7 +386,7 @@ func (c *Controller) refreshAll(ctx context.Context, isFirst bool) {
 	c.Record.keep(nodes)
 	workqueue.ParallelizeUntil(ctx, c.refresh.Syncs, len(nodes), func(i int) {
 		switch node := nodes[i]; {
-		case !isNew(node):
+		case !members.IsNew(node):
 			_ = inSpan(ctx, "refresh Node", node, c.refreshOne)
 		case !isFirst && c.Record.isIdle(node.Name):
 			c.queue.Add(node.Name)
@@ -419,8 +420,8 @@ func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs boo
 	return true, c.write(ctx, node, wanted)
 }
 
-// noteUpdate reports the failure of an update of an initialized node: a line once, and an event each
-// half hour. The next refresh tries again.
+// noteUpdate reports the failure of an update of an initialized node: a line once, and an event
+// each half hour. The next refresh tries again.
 func (c *Controller) noteUpdate(ctx context.Context, node *v1.Node, err error) {
 	if ctx.Err() != nil || errors.Is(err, errStale) || errors.Is(err, errNoInstances) {
 		return

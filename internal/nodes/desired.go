@@ -48,11 +48,6 @@ func (c change) isEmpty() bool {
 		!c.abandoned
 }
 
-// isNew reports whether a node waits for its initialization.
-func isNew(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, isUninitialized)
-}
-
 func isUninitialized(t v1.Taint) bool { return t.Key == api.TaintExternalCloudProvider }
 
 // isNoRoute reports whether a route controller has written a condition, because a node lacks a

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	corev1 "k8s.io/client-go/listers/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
-	cloudproviderapi "k8s.io/cloud-provider/api"
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/members"
@@ -116,7 +115,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	age := metadataAge
-	if isNew(node) {
+	if members.IsNew(node) {
 		age = 0
 	}
 	found, err := i.locate(ctx, node, age)
@@ -130,12 +129,6 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 		Zone:          found.zone,
 		Region:        i.config.Region,
 	}, nil
-}
-
-func isNew(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool {
-		return taint.Key == cloudproviderapi.TaintExternalCloudProvider
-	})
 }
 
 // isID reports whether the value has the form of an instance ID, a UUID with hyphens.

@@ -20,8 +20,8 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
-	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 )
 
 // poll is the pause before a load balancer is read again for which the cloud is not ready.
@@ -38,8 +38,7 @@ type Config struct {
 	Zones []string
 	// L4Flavor and L7Flavor may be empty.
 	L4Flavor, L7Flavor string
-	// RemovalTaints are further keys of taints that mark a node for removal. Such a node is no
-	// member.
+	// RemovalTaints are further keys of taints. A node with one of them is no member.
 	RemovalTaints []string
 	Logger        logr.Logger
 }
@@ -109,10 +108,8 @@ func (b *Balancers) EnsureLoadBalancer(ctx context.Context, cluster string, serv
 	}
 	// The service controller leaves out the nodes with the marks that it knows. It calls again when
 	// a taint of a node changes.
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
-		return absence.IsLeaving(node, b.config.RemovalTaints)
-	})
-	ports, err := desire(p.owner, service, nodes, s)
+	staying := members.Staying(nodes, b.config.RemovalTaints...)
+	ports, err := desire(p.owner, service, staying, s)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -169,7 +170,7 @@ func isRequested(node *v1.Node, p purpose) bool {
 		condition := readyCondition(node)
 		return condition == nil || condition.Status != v1.ConditionTrue
 	case initialize:
-		return isNew(node)
+		return members.IsNew(node)
 	}
-	return p == refresh && !isNew(node)
+	return p == refresh && !members.IsNew(node)
 }

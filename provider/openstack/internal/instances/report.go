@@ -12,6 +12,7 @@ import (
 	"k8s.io/cloud-provider/api"
 	"k8s.io/cloud-provider/node/helpers"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
@@ -33,7 +34,7 @@ func (i *Instances) Reports() []Report {
 	nodes, _ := i.nodes.list()
 	var all []Report
 	for _, node := range nodes {
-		if isNew(node) {
+		if members.IsNew(node) {
 			all = append(all, i.reportOf(node))
 		}
 	}
@@ -99,7 +100,7 @@ func (i *Instances) NoteResult(
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !isNew(node) {
+	if !members.IsNew(node) {
 		delete(i.results, node.Name)
 		i.recordReplaced(node, err)
 		return

@@ -2,11 +2,11 @@ package instances
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	cloudproviderapi "k8s.io/cloud-provider/api"
+
+	"github.com/fxccm/fxccm/internal/members"
 )
 
 // subject is a node with the data that identifies its instance.
@@ -28,7 +28,7 @@ type subject struct {
 func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 	s := subject{
 		name: node.Name, created: node.CreationTimestamp.Time,
-		new: isNew(node), node: node,
+		new: members.IsNew(node), node: node,
 	}
 	s.systemUUID, _ = parseUUID(node.Status.NodeInfo.SystemUUID)
 	if condition := readyCondition(node); condition != nil {
@@ -64,12 +64,6 @@ func (s subject) String() string {
 		return fmt.Sprintf("the server of node %s", s.name)
 	}
 	return fmt.Sprintf("server %s of node %s", s.id, s.name)
-}
-
-func isNew(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(taint v1.Taint) bool {
-		return taint.Key == cloudproviderapi.TaintExternalCloudProvider
-	})
 }
 
 func readyCondition(node *v1.Node) *v1.NodeCondition {

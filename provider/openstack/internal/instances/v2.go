@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	cloudprovider "k8s.io/cloud-provider"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
@@ -57,7 +58,7 @@ func (i *Instances) metadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	p := refresh
-	if isNew(node) {
+	if members.IsNew(node) {
 		p = initialize
 	}
 	found, err := i.locate(ctx, node, p)
