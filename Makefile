@@ -76,7 +76,7 @@ NESTED := test/commands test/thirdparty test/chart $(NESTED_LIBRARY) example/emb
 
 # The longest packages begin first. Those with processes, ports and real clocks may have a second try at a failed test,
 # alone, and are reported as flaky. In all others, and in the drills of the promises, one failure counts.
-FIRST := $(addprefix -first=,/test/drills$$ /test/e2e/controllers$$ /fleet$$ /test/commands$$ /hosting/pro /test/chart$$)
+FIRST := $(addprefix -first=,/test/providers/manager$$ /test/drills$$ /test/chart$$ /fleet$$ /test/thirdparty$$ /test/commands$$ /test/providers/takeover$$ /test/e2e/ /hosting/pro)
 REAL_CLOCKS := /(test/(e2e|providers|program|thirdparty|chart|commands|clusterapi)|internal/(netfault|rbac)|ccm/ccmtest|ccm/serving|hosting|example|cmd|fleet)(/|$$)
 AGAIN := -again='$(REAL_CLOCKS)'
 
