@@ -150,3 +150,22 @@ func TestLoadBalancer_IsWhereItIsToBe(t *testing.T) {
 	s.quietAfterRestart()
 	s.end("security_groups")
 }
+
+// cloud.conf names a network for floating IPs, too.
+func TestLoadBalancer_VIPInTheExternalNetwork_IsPublished(t *testing.T) {
+	t.Parallel()
+	s := begin(t, 1, nil)
+	s.create("web", annotated("network-id", s.Public))
+	s.serve("web")
+	s.quiet("web")
+	s.told("needs no floating IP")
+	v := s.view("web")
+	s.wantAttributes("web", v.balancer, project.Object{"vip_network_id": s.Public})
+	s.wantMembers("web", v, s.servers...)
+	if len(v.floatingIPs) > 0 {
+		t.Errorf("web has the floating IPs %v", v.floatingIPs)
+	}
+	s.wantStatus("web", project.Text(v.balancer, "vip_address"))
+	s.quietAfterRestart()
+	s.end()
+}
