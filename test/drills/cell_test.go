@@ -169,26 +169,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	if err == nil {
 		c.goOn(t, w, r, healthy)
 	}
-	late, err := w.late()
-	r.late = len(late)
-	if err != nil {
-		t.Error(err)
-	}
-	for i, act := range late {
-		if i < 5 {
-			t.Errorf("after the fence had closed: %s", act)
-		}
-	}
-	unled, err := w.unled()
-	r.overlaps = len(unled)
-	if err != nil {
-		t.Error(err)
-	}
-	for i, act := range unled {
-		if i < 5 {
-			t.Errorf("without a valid lease: %s", act)
-		}
-	}
+	r.late, r.overlaps = w.wantNothingLate()
 	r.unfinished = false
 }
 

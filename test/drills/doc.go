@@ -46,8 +46,8 @@
 // wrong, and clusters with hostile API servers. FXCCM_DRILLS_OTHER names a commit, whose example
 // one of the replicas runs.
 //
-// The lease drills delete and edit the lease of two replicas whose controllers call the cloud as
-// fast as they can.
+// The lease drills delete and edit the lease of two replicas whose controllers call the cloud and
+// write to the API server as fast as they can.
 //
 // The drills need Linux, because they freeze processes.
 package drills

@@ -37,30 +37,35 @@ func (a act) String() string {
 		a.begin.recorded.Format("15:04:05.000000"), a.end.recorded.Format("15:04:05.000000"))
 }
 
-// acts are all mutating calls of the members, in the order in which they began. They exclude calls
-// that bypass the fence: events, the lease, and the secure port's reviews of its callers.
-//
-// A fence in a process cannot stop a request that has passed it and waits in the socket of a frozen
-// API server: Linux delivers what arrived before a reset. Such a request was canceled, and is
-// excluded if it had no effect, or if its sender has logged that the end of the term aborted it.
+// acts are all mutating calls of the members, in the order in which they began.
 func (w *world) acts() ([]act, error) {
-	var all []act
+	all, err := w.writes()
+	if err != nil {
+		return nil, err
+	}
 	for _, call := range w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches) {
 		for _, m := range w.members {
 			if m.isOf(call.Caller) {
-				end := call.Ended
-				if !call.Finished {
-					end = time.Now()
-				}
 				all = append(all,
 					act{
-						m, inTest(call.Started), inTest(end),
+						m, inTest(call.Started), inTest(endOf(call)),
 						fmt.Sprintf("%s %s of %s (%s)", call.Caller, call.Method, call.Object,
 							call.Err),
 					})
 			}
 		}
 	}
+	slices.SortFunc(all, func(a, b act) int { return a.begin.recorded.Compare(b.begin.recorded) })
+	return all, nil
+}
+
+// writes are the members' writes to the API server. They exclude those that bypass the fence:
+// events, the lease, and the secure port's reviews of its callers.
+//
+// A fence in a process cannot stop a request that has passed it and waits in the socket of a frozen
+// API server: Linux delivers what arrived before a reset. Such a request was canceled, and is
+// excluded if it had no effect, or if its sender has logged that the end of the term aborted it.
+func (w *world) writes() (all []act, _ error) {
 	records, err := w.plane.Audit().Since(w.mark, controlplane.Mutating())
 	if err != nil {
 		return nil, err
@@ -89,7 +94,6 @@ func (w *world) acts() ([]act, error) {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b act) int { return a.begin.recorded.Compare(b.begin.recorded) })
 	return all, nil
 }
 
@@ -172,7 +176,11 @@ func (w *world) tenures() (history []tenure, _ error) {
 	slices.SortFunc(writes,
 		func(a, b controlplane.AuditRecord) int { return a.Time.Compare(b.Time) })
 	for _, write := range writes {
-		holder, _, _ := strings.Cut(write.UserAgent, "/")
+		i := slices.IndexFunc(w.members, func(m *member) bool { return m.isOf(write.UserAgent) })
+		if i < 0 {
+			continue // an edit by the drill
+		}
+		holder := w.members[i].Name
 		expires := write.Time.Add(replica.QuickLease().Duration)
 		if last := len(history) - 1; last >= 0 && write.Time.Before(history[last].until) {
 			if history[last].holder == holder {
@@ -209,4 +217,23 @@ func (w *world) unled() ([]act, error) {
 		}
 		return false
 	}), nil
+}
+
+// wantNothingLate fails the test for the acts without an open fence, and for those without the
+// lease, and returns their numbers.
+func (w *world) wantNothingLate() (late, unled int) {
+	w.t.Helper()
+	const most = 5 // of each in the output
+	want := func(wrong string, find func() ([]act, error)) int {
+		w.t.Helper()
+		found, err := find()
+		if err != nil {
+			w.t.Error(err)
+		}
+		for _, a := range found[:min(len(found), most)] {
+			w.t.Errorf("%s: %s", wrong, a)
+		}
+		return len(found)
+	}
+	return want("after the fence had closed", w.late), want("without a valid lease", w.unled)
 }

@@ -15,20 +15,27 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apitypes "k8s.io/apimachinery/pkg/types"
+	cloudproviderapi "k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
-// The load: each leader keeps this many mutating calls in flight.
+// The load: each leader keeps this many mutating calls in flight. Each pause it gets a Node and a
+// Service to write.
 const (
 	busyServices = 12
 	busyTakes    = 30 * time.Millisecond
 	busyPauses   = 50 * time.Millisecond
+
+	unsettledPairs = 6
+	unsettledPause = 50 * time.Millisecond
 )
 
 // A change is an edit or a deletion of a lease by an operator or another program.
@@ -182,8 +189,8 @@ func leaderlessLimit() time.Duration {
 	return limit
 }
 
-// Two replicas call the cloud as fast as they can, while the lease is deleted and edited at random
-// moments.
+// Two replicas call the cloud as fast as they can, and write Nodes and Services, while the lease is
+// deleted and edited at random moments.
 func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 	t.Parallel()
 	clusters, deleted, edited := extent()
@@ -198,6 +205,8 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 					w.start(w.name+"-"+name, programs.ccm)
 				}
 				w.load(busyServices, busyTakes, busyPauses)
+				settle := w.unsettle(unsettledPairs, unsettledPause)
+				defer settle()
 				random := rand.New(rand.NewPCG(uint64(i), 1))
 				var changes []change
 				for range deleted {
@@ -217,7 +226,14 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 				random.Shuffle(len(changes),
 					func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
 				w.disturb(random, changes)
+				settle()
 				seen[i] = overlapOf(w.cloud.Calls(fake.CallFilter{Mutating: true}.Matches))
+				writes, err := w.writes()
+				if err != nil {
+					t.Error(err)
+				}
+				late, unled := w.wantNothingLate()
+				seen[i].writes, seen[i].unled = len(writes), late+unled
 				for i, example := range seen[i].examples {
 					if i < 5 {
 						t.Error(example)
@@ -237,9 +253,49 @@ func TestLease_DeletedOrEditedAtRandom_NoTwoTermsAct(t *testing.T) {
 	}
 	results.addLease("fxccm and fxccm",
 		fmt.Sprintf("%d deletions, %d edits", clusters*deleted, clusters*edited), total)
+	if total.writes == 0 {
+		t.Error("no member has written to the API server")
+	}
 	if total.calls > 0 {
 		t.Errorf("%d of %d mutating calls were made while another term made some, during %s",
 			total.calls, total.of, total.time)
+	}
+}
+
+// unsettle adds pairs of a Node and a Service. Until settle is called, it undoes in turn what the
+// leader has written to them, so that the leader writes to the API server all the time.
+func (w *world) unsettle(pairs int, pause time.Duration) (settle func()) {
+	w.t.Helper()
+	first := len(w.nodes)
+	for range pairs {
+		w.addNode()
+		w.addService()
+	}
+	nodes, services := w.nodes[first:], w.services[len(w.services)-pairs:]
+	taint := fmt.Sprintf(`{"spec":{"taints":[{"key":%q,"value":"true","effect":%q}]}}`,
+		cloudproviderapi.TaintExternalCloudProvider, corev1.TaintEffectNoSchedule)
+	types := []corev1.ServiceType{corev1.ServiceTypeClusterIP, corev1.ServiceTypeLoadBalancer}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for i := 0; ctx.Err() == nil; i++ {
+			_, err := w.plane.admin.CoreV1().Nodes().Patch(ctx, nodes[i%pairs],
+				apitypes.MergePatchType, []byte(taint), metav1.PatchOptions{})
+			if err == nil {
+				retype := fmt.Sprintf(`{"spec":{"type":%q}}`, types[i/pairs%len(types)])
+				_, err = w.plane.admin.CoreV1().Services(w.name).Patch(ctx, services[i%pairs],
+					apitypes.MergePatchType, []byte(retype), metav1.PatchOptions{})
+			}
+			if err != nil && ctx.Err() == nil {
+				w.t.Errorf("undo a write of the leader: %v", err)
+			}
+			time.Sleep(pause)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
 	}
 }
 
@@ -334,6 +390,9 @@ type overlap struct {
 	leaderless time.Duration
 	terms      int
 	examples   []string
+	// writes is the number of writes to the API server, and unled that of the calls and writes
+	// without a valid lease or without an open fence.
+	writes, unled int
 }
 
 func overlapOf(calls []fake.Call) (o overlap) {
@@ -393,6 +452,8 @@ func sum(all ...overlap) (total overlap) {
 		total.time += o.time
 		total.terms += o.terms
 		total.leaderless = max(total.leaderless, o.leaderless)
+		total.writes += o.writes
+		total.unled += o.unled
 	}
 	return total
 }

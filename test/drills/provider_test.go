@@ -3,7 +3,6 @@
 package drills_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -104,18 +103,4 @@ func TestProvider_IgnoresItsCancellation_TheProcessEndsBeforeAnotherLeads(t *tes
 	}
 	w.awaitServed()
 	w.wantNothingLate()
-}
-
-// wantNothingLate fails the test for each mutating call without an open fence, or without the
-// lease.
-func (w *world) wantNothingLate() {
-	w.t.Helper()
-	late, err := w.late()
-	unled, err2 := w.unled()
-	if err := errors.Join(err, err2); err != nil {
-		w.t.Error(err)
-	}
-	for _, a := range append(late, unled...) {
-		w.t.Errorf("without the lease, or after the fence had closed: %s", a)
-	}
 }

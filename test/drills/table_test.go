@@ -76,8 +76,8 @@ func (l *list) addLease(candidates, changes string, o overlap) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leases = append(l.leases,
-		fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s | %.1f s |", candidates, changes, o.terms,
-			o.of, o.calls, o.time.Seconds(), o.leaderless.Seconds()))
+		fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f s | %.1f s | %d | %d |", candidates, changes,
+			o.terms, o.of, o.calls, o.time.Seconds(), o.leaderless.Seconds(), o.writes, o.unled))
 }
 
 func (l *list) addVersions(other string) {
@@ -193,4 +193,4 @@ func tables(all []*result, leases []string) string {
 }
 
 const leasePreamble = "\n## The lease\n\n" +
-	"| candidates | changes of the lease | terms | mutating calls | of these, while two terms acted | that lasted | longest time without a call |\n|---|---|---|---|---|---|---|\n"
+	"| candidates | changes of the lease | terms | mutating calls | of these, while two terms acted | that lasted | longest time without a call | writes to the API server | calls and writes without a valid lease |\n|---|---|---|---|---|---|---|---|---|\n"
