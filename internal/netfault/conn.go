@@ -174,6 +174,9 @@ func (c *conn) read(from *net.TCPConn, onTheWay chan<- chunk) {
 	buffer := make([]byte, chunkSize)
 	for {
 		n, err := from.Read(buffer)
+		if n > 0 && from == c.near {
+			c.proxy.sent(buffer[:n])
+		}
 		fault, _ := c.proxy.state()
 		due := time.Time{}
 		if fault.kind == delayed {

@@ -41,6 +41,7 @@ type Proxy struct {
 
 	mu       sync.Mutex
 	fault    Fault
+	onSend   func([]byte)
 	changed  chan struct{} // closed when fault changes
 	listener net.Listener  // nil while connections are refused
 	open     map[*conn]struct{}
@@ -78,6 +79,24 @@ func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open)
+}
+
+// OnSend calls f with the data that clients send, before it is forwarded. f may be called
+// concurrently. A fault that f sets applies to the data.
+func (p *Proxy) OnSend(f func(data []byte)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onSend = f
+}
+
+// sent reports data of a client.
+func (p *Proxy) sent(data []byte) {
+	p.mu.Lock()
+	f := p.onSend
+	p.mu.Unlock()
+	if f != nil {
+		f(data)
+	}
 }
 
 // Set replaces the current fault. It returns an error, and changes nothing, if the fault needs a

@@ -195,6 +195,24 @@ func TestStall_DataSentMeanwhile_ArrivesAfterTheFault(t *testing.T) {
 	}
 }
 
+func TestOnSend_SetsAFault_AppliesToTheData(t *testing.T) {
+	proxy := echo(t)
+	client := dial(t, proxy)
+	client.wantEcho("hello")
+	proxy.OnSend(func(data []byte) {
+		if string(data) == "late" {
+			_ = proxy.Set(netfault.Stall())
+		}
+	})
+	client.wantEcho("early")
+	client.send("late")
+	client.wantSilence()
+	set(t, proxy, netfault.Pass())
+	if got, err := client.receive(4, ccmtest.WaitLimit); got != "late" {
+		t.Errorf("received %q (%v), want the sent data", got, err)
+	}
+}
+
 func TestReset_EndsOpenAndNewConnections(t *testing.T) {
 	proxy := echo(t)
 	before := dial(t, proxy)

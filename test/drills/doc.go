@@ -21,7 +21,8 @@
 // The drills also prove at the wire what the library promises of a term and its fence:
 //
 //	I1  After the fence has closed, nothing of the term changes anything.
-//	        TestLeaseTaken_QueuedAndInFlightWork_MakesNoCalls, and the outages
+//	        TestLeaseTaken_QueuedAndInFlightWork_MakesNoCalls,
+//	        TestCloudInterrupted_PendingWriteOfTheOldTerm_NeverArrives, and the outages
 //	I2  The fence also closes by the clock.
 //	        TestFrozenLeader_ChangesNothingWhenItWakes, and the outages
 //	I3  No two terms of one lease act at once.
