@@ -99,6 +99,10 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 			[]string{"Params.Controllers[mine]", "no New"},
 		},
 		{
+			"mark of no owner", func(p *ccm.Params) { p.RequireOwnerMark = true },
+			[]string{"Params.Owner", "RequireOwnerMark"},
+		},
+		{
 			"empty cluster name", func(p *ccm.Params) { p.Config.ClusterName = "" },
 			[]string{"clusterName", "Required"},
 		},

@@ -304,7 +304,8 @@ func (in managerInputs) all() ([]Params, error) {
 	case len(in.Params.Providers)+len(in.Params.Controllers) > 0:
 		return nil, errors.New("ccm: the app has a Provider or a Controller and no Config that it " +
 			"would belong to: set Params.Providers and Params.Controllers of each Manager")
-	case in.Params.Name != "" || in.Params.Owner != "" || in.Params.OnDrainTimeout != nil:
+	case in.Params.Name != "" || in.Params.Owner != "" || in.Params.RequireOwnerMark ||
+		in.Params.OnDrainTimeout != nil:
 		return nil, errors.New("ccm: a decorator changes the Params of the app's Config, which does " +
 			"not exist: change the Params that AsParams provides")
 	}

@@ -53,6 +53,8 @@ type Manager struct {
 	clock       clock.Clock
 	registerer  prometheus.Registerer
 	tracer      Tracer
+	// requireOwnerMark is Params.RequireOwnerMark.
+	requireOwnerMark bool
 	// onDrainTimeout may be nil.
 	onDrainTimeout func(*DrainTimeoutError)
 	metrics        *controllersmetrics.ControllerManagerMetrics
@@ -118,7 +120,8 @@ func New(p Params) (*Manager, error) {
 		provider: provider,
 		clients:  clients,
 
-		connections: &connections{},
+		connections:      &connections{},
+		requireOwnerMark: p.RequireOwnerMark,
 
 		elector:    p.Elector,
 		identity:   identity(p.Config.LeaderElection),
@@ -316,6 +319,8 @@ func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *ter
 		panics:      &panicLog{},
 		ended:       make(chan struct{}),
 		cleanedUp:   m.resetConnectionsAfterRun,
+
+		requireOwnerMark: m.requireOwnerMark,
 	}
 	if m.name != "" {
 		t.spanAttributes = []slog.Attr{slog.String(tracing.Manager, m.name)}

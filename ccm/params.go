@@ -28,6 +28,12 @@ type Params struct {
 	// refused. Default "": no marks.
 	Owner string
 
+	// RequireOwnerMark makes a provider treat an object as another cluster's if it names a cluster
+	// or Service without the mark of Owner, whatever its UIDs are. Objects that are older than the
+	// marks, or that another cloud controller manager created, are then not taken over. It needs an
+	// Owner. Default false: an object without a mark belongs to the cluster with its UIDs.
+	RequireOwnerMark bool
+
 	// Config is validated by New. Start from [DefaultConfig].
 	Config Config
 

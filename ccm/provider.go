@@ -61,6 +61,9 @@ type ProviderEnv struct {
 	// Owner is Params.Owner.
 	Owner string
 
+	// RequireOwnerMark is Params.RequireOwnerMark.
+	RequireOwnerMark bool
+
 	// Manager is the Manager's name, for the label "manager" of metrics. It may be empty.
 	Manager string
 

@@ -60,10 +60,12 @@ type termRun struct {
 	identity string
 	clock    clock.Clock
 
-	// manager and registerer are passed to the provider.
+	// manager and the next fields are passed to the provider.
 	manager    string
 	owner      string
 	registerer prometheus.Registerer
+	// requireOwnerMark is Params.RequireOwnerMark.
+	requireOwnerMark bool
 
 	// tracer may be nil. spanAttributes are those of all its spans.
 	tracer         Tracer
@@ -303,6 +305,8 @@ func (t *termRun) buildProvider(ctx context.Context) error {
 		Leadership:    t.leadership(),
 		ReportTrouble: t.troubles.report,
 		Transport:     t.fence.Door(func() { t.series.Refused(metrics.DoorProvider) }),
+
+		RequireOwnerMark: t.requireOwnerMark,
 	})
 	if err != nil {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)

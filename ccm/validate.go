@@ -84,6 +84,10 @@ func (p Params) validate() (
 			note(field.NewPath("Params", "Controllers").Key(c.Name), "", err)
 		}
 	}
+	if p.RequireOwnerMark && p.Owner == "" {
+		errs = append(errs, field.Required(field.NewPath("Params", "Owner"),
+			"RequireOwnerMark needs the owner whose mark it requires"))
+	}
 	if len(errs) > 0 {
 		return provider, all, selected, &ConfigError{Fields: errs}
 	}

@@ -87,6 +87,11 @@ type Params struct {
 	// Access limits the client configurations of clusters whose source is not [Trusted].
 	Access AccessRules
 
+	// RequireOwnerMark sets ccm.Params.RequireOwnerMark of all Managers. Each cluster then needs an
+	// Owner, which [ClusterAPI] sets. A fleet whose clusters have objects without marks first runs
+	// without it, so that they get the marks.
+	RequireOwnerMark bool
+
 	// Registerer registers the fleet's metrics while Run runs. Nil: no metrics. The Managers
 	// register their own metrics, with the cluster as the label "manager", only if [Params].Manager
 	// sets a Registerer, because each cluster has many.

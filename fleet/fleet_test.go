@@ -770,6 +770,44 @@ func TestFleet_ManagerCannotBeMade_OthersAreServedAndItIsRetried(t *testing.T) {
 	w.verify()
 }
 
+// Without an owner there is no mark that could be required.
+func TestFleet_OwnerMarkIsRequired_ProvidersGetItAndClustersWithoutOwnerAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	var marked sync.Map
+	r := w.start("only", func(p *fleet.Params) {
+		p.RequireOwnerMark = true
+		make := p.Manager
+		p.Manager = func(c fleet.Cluster) (ccm.Params, error) {
+			params, err := make(c)
+			if c.Name == "cluster-1" {
+				params.Owner = "tenant/" + c.Name
+			}
+			build := params.Providers[0].New
+			params.Providers[0].New = func(
+				ctx context.Context, env ccm.ProviderEnv,
+			) (cloudprovider.Interface, error) {
+				marked.Store(env.Owner, env.RequireOwnerMark)
+				return build(ctx, env)
+			}
+			return params, err
+		}
+	})
+	eventually(t, "the cluster with an owner is served, and the other has failed", func() error {
+		if required, _ := marked.Load("tenant/cluster-1"); required != true {
+			return fmt.Errorf("the provider gets %v", required)
+		}
+		if c := statusOf(r, "cluster-0"); c.State != fleet.StateFailed ||
+			!strings.Contains(c.Reason, "Params.Owner") {
+			return fmt.Errorf("the cluster is %+v", c)
+		}
+		return nil
+	})
+	if served := w.served(); served["cluster-0"] != "" {
+		t.Errorf("served are %v", served)
+	}
+}
+
 func TestFleet_SourceFails_ClustersStayServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 2)

@@ -460,6 +460,7 @@ func (f *Fleet) build(
 	log := withShortErrors(*params.Logger)
 	params.Logger = &log
 	params.Owner = cmp.Or(params.Owner, cluster.owner)
+	params.RequireOwnerMark = params.RequireOwnerMark || f.params.RequireOwnerMark
 	if cluster.isDeleting() {
 		_, err := proveDeleted(ctx, &cluster)
 		switch {

@@ -231,6 +231,7 @@ func TestFleet_BadInput_IsAnError(t *testing.T) {
 		"--lock=x is not supported: want management, workload":      {"--lock=x"},
 		"--leader-elect-identity has no effect in a fleet":          {"--leader-elect-identity=x"},
 		"--clean-up-load-balancers needs --clusters=clusterapi":     {"--clean-up-load-balancers", "--lock=workload"},
+		"--require-owner-mark needs --clusters=clusterapi":          {"--require-owner-mark", "--clusters=secrets", "--clusters-namespace=x"},
 		"--clusters-namespace and --clusters-selector have no":      {"--clusters=directory", "--clusters-directory=/x", "--clusters-selector=a=b"},
 		"--clusters-trusted accepts all that --clusters-allow-prox": {"--clusters-trusted", "--clusters-allow-proxy"},
 		"invalid string being converted to CIDR":                    {"--clusters-refuse-ranges=x"},

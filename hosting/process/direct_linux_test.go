@@ -521,13 +521,13 @@ func TestProvider_ChildGetsTheWholeConfigurationAndTheVerbosity(t *testing.T) {
 	opened := newTerm()
 	want := description{
 		Config: ccm.DefaultConfig(), ConfigFile: "/etc/cloud.conf", Identity: "replica",
-		Manager: "m", Owner: "fleet/cluster", Term: 7, IsVerbose: true,
+		Manager: "m", Owner: "fleet/cluster", RequireOwnerMark: true, Term: 7, IsVerbose: true,
 	}
 	want.Config.ClusterCIDR = "10.244.0.0/16,fd00::/64"
 	want.Config.CloudProvider.ConfigFile = want.ConfigFile
 	want.Config.Node.StatusUpdateFrequency.Duration = 77 * time.Second
 	opened.env.Config, opened.env.Identity, opened.env.Term = want.Config, want.Identity, want.Term
-	opened.env.Owner = want.Owner
+	opened.env.Owner, opened.env.RequireOwnerMark = want.Owner, want.RequireOwnerMark
 	opened.env.Logger = funcr.New(func(string, string) {}, funcr.Options{Verbosity: 3})
 	if _, err := opened.open(t, fake.New(), "describes"); err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func (o Options) start(ctx context.Context, env ccm.ProviderEnv) (cloudprovider.
 		Protocol: protocol, Provider: o.Name, Config: env.Config,
 		Identity: env.Identity, Manager: env.Manager, Owner: env.Owner, Term: env.Term,
 		Server: p.Proxy.Address(), Token: p.Proxy.Token(), Verbosity: verbosity(env.Logger),
-		NoInformers: env.Informers == nil,
+		NoInformers: env.Informers == nil, RequireOwnerMark: env.RequireOwnerMark,
 	}})
 	if err != nil {
 		return nil, err

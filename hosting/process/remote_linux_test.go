@@ -113,6 +113,7 @@ type description struct {
 	ConfigFile        string
 	Identity, Manager string
 	Owner             string
+	RequireOwnerMark  bool
 	Term              uint64
 	IsVerbose         bool
 	IsTooVerbose      bool
@@ -124,7 +125,8 @@ func describe(env ccm.ProviderEnv) error {
 	text, err := json.Marshal(description{
 		Config: env.Config, ConfigFile: env.ConfigFile, Identity: env.Identity,
 		Manager: env.Manager, Owner: env.Owner, Term: env.Term,
-		IsVerbose: klog.V(3).Enabled(), IsTooVerbose: klog.V(4).Enabled(),
+		RequireOwnerMark: env.RequireOwnerMark,
+		IsVerbose:        klog.V(3).Enabled(), IsTooVerbose: klog.V(4).Enabled(),
 		Environment: os.Environ(),
 	})
 	if err != nil {

@@ -76,6 +76,7 @@ type environment struct {
 	Config            ccm.Config
 	Identity, Manager string
 	Owner             string
+	RequireOwnerMark  bool
 	Term              uint64
 	Server, Token     string
 	// Verbosity is the verbosity of the host's logger.

@@ -58,6 +58,9 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 		Neutron:    b.neutron,
 		Owner:      env.Owner,
 		ClusterUID: clusterUID,
+
+		RequireOwnerMark: env.RequireOwnerMark,
+
 		Defaults: settings.Defaults{
 			LoadBalancer: cfg.LoadBalancer,
 			Classes:      cfg.LoadBalancerClasses,

@@ -132,13 +132,13 @@ func TestNodeLabels_FollowTheInstances_UnlessExtraArgsTurnThatOff(t *testing.T) 
 	}
 }
 
-func TestFleet_CloudAndMetricsValues_AreFlags(t *testing.T) {
+func TestFleet_Values_AreFlags(t *testing.T) {
 	args := podTemplate(t, strings.Replace(fleetValues(t), "enabled: true",
-		"enabled: true\n  clusterMetrics: true\n  cloud: {requestRate: 2.5, listMaxAge: 4m}",
-		1)).Spec.Containers[0].Args
+		"enabled: true\n  clusterMetrics: true\n  requireOwnerMark: true\n"+
+			"  cloud: {requestRate: 2.5, listMaxAge: 4m}", 1)).Spec.Containers[0].Args
 	for _, want := range []string{
-		"--cluster-metrics", "--cloud-request-rate=2.5", "--cloud-request-burst=50",
-		"--cloud-list-max-age=4m",
+		"--cluster-metrics", "--require-owner-mark", "--cloud-request-rate=2.5",
+		"--cloud-request-burst=50", "--cloud-list-max-age=4m",
 	} {
 		if !slices.Contains(args, want) {
 			t.Errorf("%q has no %s", args, want)

@@ -42,6 +42,8 @@ type Config struct {
 	Clusters, Selector string
 	// CleanUpLoadBalancers deletes the load balancers of deleted Clusters.
 	CleanUpLoadBalancers bool
+	// RequireOwnerMark treats objects without the mark of a Cluster as another cluster's.
+	RequireOwnerMark bool
 	// Directory is the directory with a folder for each cluster.
 	Directory string
 	// TrustClusters accepts all that a client configuration can do. Otherwise, the rules of Access
@@ -90,6 +92,10 @@ func (c *Config) AddFlags(set *pflag.FlagSet) {
 	set.BoolVar(&c.CleanUpLoadBalancers, "clean-up-load-balancers", false,
 		"With clusterapi: delete the load balancers that remain of a deleted Cluster when its API "+
 			"server is gone. Each Cluster gets a finalizer.")
+	set.BoolVar(&c.RequireOwnerMark, "require-owner-mark", false,
+		"With clusterapi: a load balancer, floating IP or security group whose tags name a cluster "+
+			"without the mark of this Cluster (fxccm-owner) is another cluster's, whatever UIDs it "+
+			"has. First run without the flag, so that existing objects get the mark.")
 	set.StringVar(&c.Directory, "clusters-directory", "",
 		"With directory: the directory with a folder for each cluster.")
 	set.BoolVar(&c.TrustClusters, "clusters-trusted", false,
@@ -161,6 +167,9 @@ func (c *Config) Check(set *pflag.FlagSet) error {
 	if c.CleanUpLoadBalancers &&
 		(c.Kind != kindClusterAPI || c.Lock != string(fleet.LockManagement)) {
 		refuse("--clean-up-load-balancers needs --clusters=clusterapi and --lock=management")
+	}
+	if c.RequireOwnerMark && c.Kind != kindClusterAPI {
+		refuse("--require-owner-mark needs --clusters=clusterapi: other clusters have no marks")
 	}
 	if c.TrustClusters && (c.Access.AllowProxy || c.Access.AllowInsecureTLS ||
 		len(c.RefuseRanges) > 0) {
@@ -238,7 +247,7 @@ func (c *Config) Params(base ccm.Config, host Host) (fleet.Params, error) {
 		Name: c.Name, Namespace: c.Namespace, Identity: c.Identity, Weight: c.Weight,
 		Management: management, Source: source, Access: access, Election: base.LeaderElection,
 		Lock: fleet.Lock(c.Lock), Limits: c.Limits, Registerer: host.Registerer,
-		Labels: []string{ProviderLabel, NameLabel},
+		RequireOwnerMark: c.RequireOwnerMark, Labels: []string{ProviderLabel, NameLabel},
 		Manager: func(cluster fleet.Cluster) (ccm.Params, error) {
 			params, err := manager(base, host, cluster)
 			if c.ClusterMetrics {

@@ -35,7 +35,7 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 	set.String("leader-elect-resource-name", "", "")
 	if err := set.Parse([]string{
 		"--name=f", "--lock=workload", "--leader-elect-resource-name=own", "--limit-object-bytes=5",
-		"--cluster-metrics", "--clusters-allow-insecure-tls",
+		"--cluster-metrics", "--clusters-allow-insecure-tls", "--require-owner-mark",
 		"--clusters-refuse-ranges=10.1.0.0/16,fd00:1::/32",
 	}); err != nil {
 		t.Fatal(err)
@@ -54,8 +54,9 @@ func TestParams_LabelsAndCloudConfigOfACluster_OverrideTheFlags(t *testing.T) {
 	}
 	limits := fleet.DefaultParams().Limits
 	limits.ObjectBytes = 5
-	if params.Lock != fleet.LockWorkload || params.Limits != limits {
-		t.Errorf("lock %q, limits %+v", params.Lock, params.Limits)
+	if params.Lock != fleet.LockWorkload || params.Limits != limits || !params.RequireOwnerMark {
+		t.Errorf("lock %q, limits %+v, owner mark %t", params.Lock, params.Limits,
+			params.RequireOwnerMark)
 	}
 	if access := (fleet.AccessRules{AllowInsecureTLS: true, RefusedRanges: []netip.Prefix{
 		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("fd00:1::/32"),

@@ -63,7 +63,7 @@ func (r *reconciler) identify(ctx context.Context) error {
 		}
 	}
 	r.identity = identity(r.cluster, uid, r.service)
-	r.identity.Owner = r.of.config.Owner
+	r.identity.Owner, r.identity.MarkRequired = r.of.config.Owner, r.of.config.RequireOwnerMark
 	r.identity.OwnerRequired = r.deletedCluster != ""
 	return nil
 }
@@ -232,10 +232,18 @@ func claimOf(
 	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
 ) (claim, error) {
+	if id.MarkRequired && !tagged {
+		return claim{}, events.Refuse(events.Unsupported, "the operator requires marks of owners, "+
+			"and this version of Octavia has no tags for them; update Octavia, or turn off "+
+			"require-owner-mark")
+	}
 	if lb := withOtherMark(id, all); lb != nil {
+		why := "but not the mark of this cluster, which the operator requires"
+		if id.HasOtherMark(lb.Tags) {
+			why = "but the mark of another cluster of the fleet"
+		}
 		return claim{}, events.Refuse(events.OfOtherCluster, "load balancer %s (%s) has the UIDs "+
-			"of this cluster and Service, but the mark of another cluster of the fleet; it stays "+
-			"as it is", lb.ID, lb.Name)
+			"of this cluster and Service, %s; it stays as it is", lb.ID, lb.Name, why)
 	}
 	if named != "" {
 		return claimNamed(id, service, named, all, tagged)
@@ -249,7 +257,9 @@ func claimOf(
 // balancer would be wrong.
 func withOtherMark(id desired.Identity, all []octavia.LoadBalancer) *octavia.LoadBalancer {
 	i := slices.IndexFunc(all, func(lb octavia.LoadBalancer) bool {
-		return id.HasOtherMark(lb.Tags) && !id.IsGuestCluster(lb.Tags) && !lb.Status.Gone() &&
+		// Also the load balancer of a user has no mark, but another name.
+		isOthers := id.HasOtherMark(lb.Tags) || id.LacksMark(lb.Tags) && isNamedFor(id, lb)
+		return isOthers && !id.IsGuestCluster(lb.Tags) && !lb.Status.Gone() &&
 			slices.Contains(lb.Tags, id.ClusterTag()) && slices.Contains(lb.Tags, id.ServiceTag())
 	})
 	if i < 0 {
@@ -366,6 +376,9 @@ func isOwnBesideGuests(id desired.Identity, lb octavia.LoadBalancer, tagged bool
 }
 
 func isMadeByOCCM(id desired.Identity, lb octavia.LoadBalancer, tagged bool) bool {
+	if id.LacksMark(lb.Tags) {
+		return false
+	}
 	switch lb.Name {
 	case id.LegacyName():
 		return true
@@ -385,6 +398,11 @@ func isTaggedOwn(id desired.Identity, lb octavia.LoadBalancer) bool {
 		id.IsGuestCluster(lb.Tags) || id.IsOthers(lb.Tags) {
 		return false
 	}
+	return isNamedFor(id, lb)
+}
+
+// isNamedFor reports whether a load balancer has a name that is generated for the Service.
+func isNamedFor(id desired.Identity, lb octavia.LoadBalancer) bool {
 	renamed := strings.HasPrefix(lb.Name, desired.ServicePrefix) &&
 		strings.HasSuffix(lb.Name, "_"+id.Namespace+"_"+id.Name) &&
 		slices.Contains(lb.Tags, lb.Name)

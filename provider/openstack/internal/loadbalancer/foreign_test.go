@@ -120,29 +120,116 @@ func forgedSite(s *site, as *v1.Service, owner string) (*site, *v1.Service) {
 
 func TestEnsure_UIDsOfAnotherCluster_ItsObjectsStay(t *testing.T) {
 	t.Parallel()
+	for name, test := range map[string]struct {
+		owner    string
+		required bool
+	}{
+		"its mark":                    {owner: ownerOne},
+		"no mark, and it is required": {required: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.defaults.LoadBalancer.ManageSecurityGroups, s.owner = true, test.owner
+			victim, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			service := s.addService("web", 80)
+			victim.ensure(service, node)
+			lbs, ips, groups := s.LoadBalancers(), s.FloatingIPs(), s.SecurityGroups()
+			forger, forged := forgedSite(s, service, ownerTwo)
+			forger.requireOwnerMark = test.required
+			var other *cluster
+			mark := s.mark()
+			for _, named := range []string{"", lbs[0].ID} {
+				forged.Annotations[settings.AnnotationLoadBalancerID] = named
+				other = forger.begin("cluster-1", forger.kube) // it writes each event once
+				other.wantRefused(events.OfOtherCluster, forged, forger.addNode("b"))
+			}
+			if err := other.EnsureLoadBalancerDeleted(t.Context(), "kubernetes",
+				forged); err != nil {
+				t.Error(err)
+			}
+			if writes := s.writes(mark); len(writes) > 0 {
+				t.Errorf("these requests change something: %q", writes)
+			}
+			if !reflect.DeepEqual(s.FloatingIPs(), ips) || len(s.LoadBalancers()) != len(lbs) ||
+				len(s.SecurityGroups()) != len(groups) {
+				t.Error("an object of the other cluster has changed")
+			}
+		})
+	}
+}
+
+func TestEnsure_OwnerMarkIsRequired_OwnObjectsAreChangedAndDeleted(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.defaults.LoadBalancer.ManageSecurityGroups, s.owner = true, ownerOne
-	victim, node := s.begin("cluster-1", s.kube), s.addNode("a")
-	service := s.addService("web", 80)
-	victim.ensure(service, node)
-	lbs, ips, groups := s.LoadBalancers(), s.FloatingIPs(), s.SecurityGroups()
-	forger, forged := forgedSite(s, service, ownerTwo)
-	var other *cluster
-	mark := s.mark()
-	for _, named := range []string{"", lbs[0].ID} {
-		forged.Annotations[settings.AnnotationLoadBalancerID] = named
-		other = forger.begin("cluster-1", forger.kube) // it writes each event once
-		other.wantRefused(events.OfOtherCluster, forged, forger.addNode("b"))
+	s.requireOwnerMark = true
+	node, service := s.addNode("a"), s.addService("web", 80)
+	reserved := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
+	asking := s.requests(s.addService("asking", 80), "floating-ip-id", reserved)
+	c := s.begin("cluster-1", s.kube)
+	c.ensure(service, node)
+	c.ensure(asking, node)
+	users, guest := c.addUsers()
+	c.ensure(guest, node)
+	// Another client has taken the tags of fxccm.
+	for _, lb := range s.LoadBalancers() {
+		if err := s.ChangeLoadBalancer(lb.ID, func(lb *openstacktest.LoadBalancer) {
+			if lb.ID != users {
+				lb.Listeners[0].Tags = []string{lb.Name}
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := other.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", forged); err != nil {
-		t.Error(err)
+	c = s.begin("cluster-1", s.kube)
+	c.ensure(service, node)
+	c.ensure(asking, node)
+	mark := s.mark()
+	for _, each := range []*v1.Service{service, asking, guest} {
+		c.ensure(each, node)
 	}
 	if writes := s.writes(mark); len(writes) > 0 {
 		t.Errorf("these requests change something: %q", writes)
 	}
-	if !reflect.DeepEqual(s.FloatingIPs(), ips) || len(s.LoadBalancers()) != len(lbs) ||
-		len(s.SecurityGroups()) != len(groups) {
-		t.Error("an object of the other cluster has changed")
+	service = s.now(service)
+	service.Spec.Ports[0].Port = 8080
+	s.update(service)
+	c.ensure(service, node, s.addNode("b"))
+	for _, each := range []*v1.Service{service, asking, guest} {
+		c.remove(each)
+	}
+	lbs, ips := s.LoadBalancers(), s.FloatingIPs()
+	if len(lbs) != 1 || lbs[0].ID != users || len(lbs[0].Listeners) > 0 || len(ips) != 1 {
+		t.Errorf("%v and %v remain, want the user's load balancer and the reserved floating IP",
+			lbs, ips)
+	}
+}
+
+func TestEnsure_OwnerMarkIsRequired_LoadBalancerOfOCCMIsNotTakenOver(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	node, service := s.addNode("a"), s.addService("web", 80)
+	occms := s.addOCCMs(webName, s.subnet, node.Status.Addresses[0].Address)
+	before := s.leftAlone(occms)
+	s.owner, s.requireOwnerMark = ownerOne, true
+	c := s.begin("cluster-1", s.kube)
+	c.ensure(service, node)
+	c.remove(service)
+	if after := s.leftAlone(occms); !reflect.DeepEqual(after, before) {
+		t.Errorf("the load balancer and its floating IP are %v, were %v", after, before)
+	}
+}
+
+func TestEnsure_OwnerMarkIsRequiredWithoutTagsInOctavia_IsRefused(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, openstacktest.WithLoadBalancerVersion(4))
+	s.owner, s.requireOwnerMark = ownerOne, true
+	mark := s.mark()
+	s.begin("cluster-1", s.kube).wantRefused(events.Unsupported, s.addService("web", 80),
+		s.addNode("a"))
+	if writes := s.writes(mark); len(writes) > 0 {
+		t.Errorf("these requests change something: %q", writes)
 	}
 }
 

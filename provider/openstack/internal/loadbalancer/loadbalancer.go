@@ -72,6 +72,8 @@ type Config struct {
 
 	// Owner is the name of the cluster in its fleet, which the cluster cannot choose. "": none.
 	Owner string
+	// RequireOwnerMark: an object that names a cluster without the mark of Owner is another's.
+	RequireOwnerMark bool
 	// ClusterUID returns the UID of the namespace kube-system. Nil: it is read with Kube.
 	ClusterUID func(context.Context) (string, error)
 	// Kube returns a client of the API server, whose requests end with the term. It is called for

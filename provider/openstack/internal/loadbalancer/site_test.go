@@ -41,6 +41,9 @@ type site struct {
 	defaults settings.Defaults
 	// owner is Config.Owner of the clusters that begin.
 	owner string
+	// requireOwnerMark is Config.RequireOwnerMark.
+	requireOwnerMark bool
+
 	clock clock.Clock
 
 	network, subnet, external string
@@ -120,6 +123,8 @@ func (s *site) begin(uid string, kube kubernetes.Interface) *cluster {
 	})
 	c := &cluster{site: s, LoadBalancers: New(Config{
 		Octavia: o, Neutron: n, Owner: s.owner, Defaults: s.defaults, Clock: s.clock, Logger: log,
+		RequireOwnerMark: s.requireOwnerMark,
+
 		ClusterUID: func(context.Context) (string, error) { return uid, nil },
 		Kube:       func() (kubernetes.Interface, error) { return kube, nil },
 		Recorder:   s.recorder(),

@@ -27,6 +27,10 @@ type Identity struct {
 	// OwnerRequired: an object without the mark of the owner is another's. Otherwise only an object
 	// with another mark is: it may be older than the marks.
 	OwnerRequired bool
+	// MarkRequired: an object whose tags name a cluster or a Service without the mark of the owner
+	// is another's. An object without such tags is not, because Neutron creates floating IPs and
+	// security groups before it tags them.
+	MarkRequired bool
 }
 
 // Names, descriptions and OCCM's tag are exactly as OCCM creates them
@@ -144,14 +148,22 @@ func (i Identity) HasOtherMark(tags []string) bool {
 	})
 }
 
+// LacksMark reports whether the mark of the owner is required, and the tags do not have it.
+func (i Identity) LacksMark(tags []string) bool { return i.MarkRequired && !i.HasMark(tags) }
+
+// isUnproven reports whether the tags name a cluster or Service without the required mark.
+func (i Identity) isUnproven(tags []string) bool {
+	return i.LacksMark(tags) && (ClusterOf(tags) != "" || len(ServicesOf(tags)) > 0)
+}
+
 // HasMark reports whether the tags have the mark of the owner.
 func (i Identity) HasMark(tags []string) bool {
 	return i.Owner != "" && slices.Contains(tags, i.OwnerTag())
 }
 
-// IsOthers reports whether the marks show another owner or, if OwnerRequired, not this one.
+// IsOthers reports whether the marks show another owner or, if one is required, not this one.
 func (i Identity) IsOthers(tags []string) bool {
-	return i.HasOtherMark(tags) || i.OwnerRequired && !i.HasMark(tags)
+	return i.HasOtherMark(tags) || i.OwnerRequired && !i.HasMark(tags) || i.isUnproven(tags)
 }
 
 // IsMark reports whether a tag is one of fxccm's, or OCCM's for a Service.

@@ -87,7 +87,7 @@ func (r *remover) isAbandoned() bool {
 	used := slices.Contains(lb.Tags, r.id.ServiceTag()) ||
 		slices.Contains(lb.Tags, r.id.LoadBalancerName())
 	return r.isServices() && used && !strange && !slices.Contains(lb.Tags, lb.Name) &&
-		!r.id.IsGuestCluster(lb.Tags) && !r.id.HasOtherMark(lb.Tags) &&
+		!r.id.IsGuestCluster(lb.Tags) && !r.id.HasOtherMark(lb.Tags) && !r.id.LacksMark(lb.Tags) &&
 		!slices.ContainsFunc(r.is.FloatingIPs, r.isOthers)
 }
 
