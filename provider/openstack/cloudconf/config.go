@@ -131,6 +131,9 @@ type LoadBalancer struct {
 	// AllowedAnnotations lists the annotations that name objects of the cloud and that users may
 	// set, without their prefix: "all", "none", or names with commas between them.
 	AllowedAnnotations string
+	// MaxSharedListeners limits the listeners of a load balancer that Services share by the
+	// annotation share-as. OCCM has no such option.
+	MaxSharedListeners int
 	// DriftPeriod is the interval at which load balancers are checked for drift without a change in
 	// the cluster. 0 disables the check. OCCM has no such option.
 	DriftPeriod time.Duration
@@ -160,6 +163,9 @@ type LoadBalancerClass struct {
 	AllowedAnnotations string
 	// Namespaces may use the class. Empty: all namespaces.
 	Namespaces []string
+	// ShareAcrossNamespaces: Services of several namespaces may share a load balancer by the
+	// annotation share-as.
+	ShareAcrossNamespaces bool
 }
 
 // Route names the router that gets the routes to the pods.

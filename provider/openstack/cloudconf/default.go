@@ -18,6 +18,7 @@ func Default() Config {
 			MaxSharedLB:           2,
 			ContainerStore:        "barbican",
 			AllowedAnnotations:    allAnnotations,
+			MaxSharedListeners:    50,
 			DriftPeriod:           5 * time.Minute,
 			MemberTarget:          "node",
 		},

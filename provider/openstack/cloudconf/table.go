@@ -240,7 +240,9 @@ func loadBalancer(l *LoadBalancer) section {
 			text("ingress-hostname-suffix", &l.IngressHostnameSuffix,
 				"The suffix of that host name.", domain()),
 			number("max-shared-lb", &l.MaxSharedLB,
-				"The maximum number of Services that share a load balancer.",
+				"The maximum number of Services that share a load balancer by the annotation "+
+					"load-balancer-id. Services with share-as do not count: each of them agrees "+
+					"to share, so max-shared-listeners limits them.",
 				atLeast(asMistake, 1)),
 			text("container-store", &l.ContainerStore,
 				"The store of listener certificates. Only certificates in barbican are checked "+
@@ -255,6 +257,10 @@ func loadBalancer(l *LoadBalancer) section {
 					"without their prefix and with commas between them; load-balancer-ip stands "+
 					"for spec.loadBalancerIP. A Service with another one is refused, and nothing "+
 					"is changed. Set it to none if users are not trusted.", annotationNames()),
+			number("max-shared-listeners", &l.MaxSharedListeners,
+				"The maximum number of listeners of a load balancer that Services join by the "+
+					"annotation share-as. A Service that has more ports has a load balancer alone.",
+				atLeast(asError, 1)),
 			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
@@ -300,6 +306,11 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 				"As in [LoadBalancer], for the Services of this class.", annotationNames()),
 			list("namespaces", &class.Namespaces,
 				"The namespaces whose Services may use the class. Empty: all."),
+			truth("share-across-namespaces", &class.ShareAcrossNamespaces,
+				"Services of the class with the same annotation share-as share load balancers "+
+					"also if they are in several namespaces. The namespaces must trust each "+
+					"other: a Service can take a port that another one has released, at the same "+
+					"address."),
 		},
 	}
 }

@@ -107,6 +107,7 @@ func TestRead_ValidatesValues(t *testing.T) {
 		{"[LoadBalancer]\nmonitor-max-retries = 0", "1: must be from 1 to 10"},
 		{"[LoadBalancer]\nmonitor-max-retries-down = 11", "1: must be from 1 to 10"},
 		{"[LoadBalancer]\nmax-shared-lb = 0", "1: must be at least 1"},
+		{"[LoadBalancer]\nmax-shared-listeners = 0", "2: must be at least 1"},
 		{"[LoadBalancer]\nfloating-subnet = public-*", ""},
 		{"[LoadBalancer]\nfloating-subnet = \"!~^a(b)$\"", ""},
 		{
