@@ -34,7 +34,7 @@ func (r *reader) chooseClass() {
 			": namespaces of this class in cloud.conf does not list it", true)
 		return
 	}
-	r.conf = withClass(r.conf, class)
+	r.class, r.conf = class, withClass(r.conf, class)
 }
 
 // allows reports whether the operator allows users to name this object of the cloud. If not, the

@@ -85,6 +85,12 @@ type Settings struct {
 	// [TargetAuto].
 	MemberTarget string
 
+	// ShareAs is the name under which Services share a load balancer; "": the Service shares none
+	// by name.
+	ShareAs string
+	// ShareKeys identify the load balancers that the Service may share, that of the widest scope
+	// last. Nil without ShareAs.
+	ShareKeys []ShareKey
 	// LoadBalancerID is the ID of the load balancer to use; "" if none is named.
 	LoadBalancerID string
 	// MayShare: the operator allows the Service to name a load balancer of another owner.
@@ -98,7 +104,7 @@ type Settings struct {
 	ManageSecurityGroups, CascadeDelete, Serial, EnableIngressHostname, CheckCertificates bool
 	NeedsNoNodePorts                                                                      bool
 	IngressHostnameSuffix                                                                 string
-	MaxShared                                                                             int
+	MaxShared, MaxSharedListeners                                                         int
 }
 
 // Defaults apply where a Service sets nothing.
@@ -112,6 +118,12 @@ type Defaults struct {
 // Even with a fatal Problem, all other Settings are as the Service requests, so that it can be
 // deleted as configured. An invalid value is never used, and invalid source ranges admit no client.
 func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
+	r := read(service, defaults)
+	r.settings.ShareKeys = r.shareKeys()
+	return r.settings, r.problems
+}
+
+func read(service *v1.Service, defaults Defaults) *reader {
 	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
 	r.settings = ofCloudConf(defaults.LoadBalancer)
 	r.chooseClass()
@@ -128,7 +140,8 @@ func Of(service *v1.Service, defaults Defaults) (Settings, []Problem) {
 	r.warnOfMonitorTimes()
 	r.refuseTwoClientAddresses()
 	r.certificateThatCanBeChecked()
-	return r.settings, r.inOrder(table)
+	r.sortProblems(table)
+	return r
 }
 
 // FloatingIPBy returns the annotation that chooses an existing floating IP; "" for none.
@@ -153,6 +166,7 @@ func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 		CheckCertificates:     c.ContainerStore == "barbican",
 		IngressHostnameSuffix: c.IngressHostnameSuffix,
 		MaxShared:             c.MaxSharedLB,
+		MaxSharedListeners:    c.MaxSharedListeners,
 	}
 }
 
@@ -177,6 +191,9 @@ const (
 
 // AnnotationKeepFloatingIP keeps the floating IP when the Service is deleted.
 const AnnotationKeepFloatingIP = Prefix + "keep-floatingip"
+
+// AnnotationShareAs names the load balancer that Services share.
+const AnnotationShareAs = Prefix + "share-as"
 
 // These annotations choose among several regions. OCCM does not have them.
 const (

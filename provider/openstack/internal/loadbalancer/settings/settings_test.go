@@ -60,7 +60,7 @@ func untouched() Settings {
 		MonitorDelay: 5 * time.Second, MonitorTimeout: 3 * time.Second, MonitorMaxRetries: 1,
 		MonitorMaxRetriesDown: 3,
 		CascadeDelete:         true, CheckCertificates: true, IngressHostnameSuffix: "nip.io",
-		MaxShared: 2, MayShare: true, MemberTarget: TargetNode,
+		MaxShared: 2, MaxSharedListeners: 50, MayShare: true, MemberTarget: TargetNode,
 	}
 }
 
@@ -301,6 +301,7 @@ func fullDefaults() Defaults {
 		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, ManageSecurityGroups: true,
 		NodeSelector: "a=b", FlavorID: id1, AvailabilityZone: "az",
 		EnableIngressHostname: true, IngressHostnameSuffix: "example", MaxSharedLB: 7,
+		MaxSharedListeners:             9,
 		ContainerStore:                 "external",
 		ProviderRequiresSerialAPICalls: true, DefaultTLSContainerRef: "ref",
 		MemberTarget: "auto", ProviderNeedsNoNodePorts: true,
@@ -318,7 +319,7 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 		TLSContainer: "ref", ConnectionLimit: -1, TimeoutClientData: 50000,
 		TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
 		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true,
-		IngressHostnameSuffix: "example", MaxShared: 7, MayShare: true,
+		IngressHostnameSuffix: "example", MaxShared: 7, MaxSharedListeners: 9, MayShare: true,
 		MemberTarget: TargetAuto, NeedsNoNodePorts: true,
 	}
 	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
@@ -899,7 +900,7 @@ func TestTable_IsComplete(t *testing.T) {
 		default-tls-container-ref load-balancer-id node-selector connection-limit
 		service.beta.kubernetes.io/openstack-internal-load-balancer service.beta.kubernetes.io/load-balancer-source-ranges`)
 	own := strings.Fields(
-		"region load-balancer-region address floating-ip-id floating-ip-tag lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target")
+		"region load-balancer-region address floating-ip-id floating-ip-tag lb-provider x-forwarded-port x-forwarded-proto listener-protocols additional-subnet-id recreate tls-versions member-target share-as")
 	seen := map[string]int{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()

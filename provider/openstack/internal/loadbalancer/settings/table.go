@@ -239,8 +239,11 @@ func status(s *Settings) []row {
 	return []row{
 		annotation(Prefix+"hostname", hostname(), &s.Hostname, atOnce,
 			"The Service's status shows this instead of an address."),
+		annotation(AnnotationShareAs, shareName(), &s.ShareAs, takesApart,
+			"The Services of a namespace that have the same name here share a load balancer. They must agree in `class`, in their IP families, and in all annotations and fields about the load balancer itself and its floating IP. Their ports must differ, and `max-shared-listeners` limits the ports of all. Otherwise a Service gets another load balancer of the name, and an event reports that. A class with `share-across-namespaces` shares among all of its namespaces.").
+			isOwn(),
 		annotation(AnnotationLoadBalancerID, uuidKind(), &s.LoadBalancerID, never,
-			"The ID of the load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: one that a user created, or that of another Service, also in another cluster. At most `max-shared-lb` Services share a load balancer.").
+			"The ID of the load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: one that a user created, or that of another Service, also in another cluster. At most `max-shared-lb` Services share a load balancer. A load balancer of Services with `share-as` is only for Services that may join it.").
 			names("add listeners to the load balancer of another Service",
 				"max-shared-lb; the parts of others stay as they are, and one with the UIDs of the cluster but another mark is refused"),
 		entry{
@@ -322,6 +325,7 @@ const (
 	newFloatingIP later = "with a new floating IP"
 	newBalancer   later = "with a new load balancer"
 	atDetaching   later = "yes, it applies when fxccm detaches the floating IP"
+	takesApart    later = "yes; a Service that shares its load balancer gets another one"
 	never         later = "no"
 	notRead       later = ""
 )
@@ -407,6 +411,9 @@ func (s setting[T]) read(r *reader) {
 	value, why := s.kind.parse(written, r.service)
 	if why == "" {
 		*s.field = value
+		if written == "" {
+			r.emptied = append(r.emptied, s.optionName())
+		}
 		return
 	}
 	r.problem(s.name, written, why, s.fatal)
@@ -420,9 +427,13 @@ type reader struct {
 	// conf is cloud.conf's section, with the options of the class that the Service names.
 	conf    cloudconf.LoadBalancer
 	classes map[string]cloudconf.LoadBalancerClass
+	// class is the class that applies.
+	class cloudconf.LoadBalancerClass
 
 	settings Settings
 	problems []Problem
+	// emptied are the annotations, without the prefix, whose empty value replaces the default.
+	emptied []string
 }
 
 func (r *reader) written(annotation string) (string, bool) {
@@ -437,8 +448,8 @@ func (r *reader) problem(name, value, why string, fatal bool) {
 		Problem{Annotation: name, Value: shown(value), Why: why, Fatal: fatal})
 }
 
-// inOrder sorts the problems in the order of the table.
-func (r *reader) inOrder(table []row) []Problem {
+// sortProblems sorts them in the order of the table.
+func (r *reader) sortProblems(table []row) {
 	position := map[string]int{}
 	for i, row := range table {
 		position[row.about().name] = i
@@ -446,5 +457,4 @@ func (r *reader) inOrder(table []row) []Problem {
 	slices.SortStableFunc(r.problems, func(a, b Problem) int {
 		return cmp.Compare(position[a.Annotation], position[b.Annotation])
 	})
-	return r.problems
 }
