@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // Identity identifies the Service of a load balancer, and its cluster.
@@ -117,7 +119,30 @@ const (
 	// poolTag is on a floating IP that a Service has taken from a pool. It is not deleted, because
 	// fxccm did not create it.
 	poolTag = "fxccm-pool="
+	// shareTag is on a load balancer that was created for a Service with the annotation share-as.
+	// Only Services with the same key join it.
+	shareTag = "fxccm-share="
 )
+
+// ShareTag marks a load balancer that Services with the key share.
+func ShareTag(key settings.ShareKey) string { return shareTag + key.Name + "." + key.Request }
+
+// ShareTags returns the tags by which Services share a load balancer with these tags.
+func ShareTags(tags []string) []string {
+	return slices.DeleteFunc(slices.Clone(tags),
+		func(tag string) bool { return !strings.HasPrefix(tag, shareTag) })
+}
+
+// IsShared reports whether Services share a load balancer with these tags by a name.
+func IsShared(tags []string) bool { return len(ShareTags(tags)) > 0 }
+
+// HasShareName reports whether Services share a load balancer with these tags by the name of the
+// key, whatever they request of it.
+func HasShareName(tags []string, key settings.ShareKey) bool {
+	return slices.ContainsFunc(tags, func(tag string) bool {
+		return strings.HasPrefix(tag, shareTag+key.Name+".")
+	})
+}
 
 // PoolTag marks a floating IP that a Service has taken from the pool with this tag. It has a hash,
 // because the tag may be long. The Service keeps the floating IP if the operator removes the tag.
@@ -169,7 +194,7 @@ func (i Identity) IsOthers(tags []string) bool {
 // IsMark reports whether a tag is one of fxccm's, or OCCM's for a Service.
 func IsMark(tag string) bool {
 	for _, prefix := range []string{
-		clusterTag, serviceTag, guestTag, ownerTag, poolTag, ServicePrefix,
+		clusterTag, serviceTag, guestTag, ownerTag, poolTag, shareTag, ServicePrefix,
 	} {
 		if strings.HasPrefix(tag, prefix) {
 			return true

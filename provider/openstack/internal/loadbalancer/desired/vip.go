@@ -18,7 +18,7 @@ func (b *builder) loadBalancer(address string) octavia.LoadBalancer {
 	lb := octavia.LoadBalancer{
 		Name:        b.Identity.LoadBalancerName(),
 		Description: b.Identity.LoadBalancerDescription(),
-		Tags:        b.tags(),
+		Tags:        b.loadBalancerTags(),
 		Provider:    b.Settings.Provider,
 		VIP:         b.vip(),
 	}
@@ -50,6 +50,23 @@ func (b *builder) ignored(option, value string) string {
 			octavia.FieldsOf[octavia.LoadBalancer]().Since(field), b.Features.Minor)
 	}
 	return fmt.Sprintf("%s %s is ignored: %s", b.nameOf(option), value, why)
+}
+
+// loadBalancerTags adds the tags by which other Services find a load balancer to share.
+func (b *builder) loadBalancerTags() []string {
+	tags := b.tags()
+	if !b.Features.Tags {
+		if b.Settings.ShareAs != "" {
+			b.warn(events.NotShared, fmt.Sprintf("annotation %s is ignored: Services find a load "+
+				"balancer to share by its tags, and Octavia API 2.%d has none; remove the "+
+				"annotation, or upgrade Octavia", settings.AnnotationShareAs, b.Features.Minor))
+		}
+		return tags
+	}
+	for _, key := range b.Settings.ShareKeys {
+		tags = append(tags, ShareTag(key))
+	}
+	return tags
 }
 
 // tags returns the tags of the load balancer and its listeners.

@@ -45,9 +45,32 @@ func (c *changer) tagLoadBalancer() {
 		tags = slices.Delete(tags, at, at+1)
 		changes = append(changes, tagChange+c.id.GuestTag()+" removed")
 	}
+	if c.role == Owner && len(c.others()) == 0 {
+		var more []string
+		tags, more = c.shareAlone(tags)
+		changes = append(changes, more...)
+	}
 	if len(changes) > 0 {
 		c.add(UpdateLoadBalancer{ID: lb.ID, Name: lb.Name, Tags: tags, Changes: changes})
 	}
+}
+
+// shareAlone sets the tags by which others find the load balancer of a Service that shares it with
+// none yet. They promise what the Service requests, so they are absent while an immutable
+// difference exists. A load balancer that others use keeps its tags, by which they joined it.
+func (c *changer) shareAlone(tags []string) (after, changes []string) {
+	var want []string
+	if len(c.immutable()) == 0 {
+		want = desired.ShareTags(c.want.LoadBalancer.Tags)
+	}
+	changes = added(tags, want)
+	for _, tag := range desired.ShareTags(tags) {
+		if !slices.Contains(want, tag) {
+			tags = slices.DeleteFunc(slices.Clone(tags), func(is string) bool { return is == tag })
+			changes = append(changes, tagChange+tag+" removed")
+		}
+	}
+	return merged(tags, want), changes
 }
 
 // joinsAnothers reports whether the cluster joins a load balancer that another cluster uses, or one

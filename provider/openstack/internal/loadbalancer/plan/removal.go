@@ -20,6 +20,8 @@ type RemovalOptions struct {
 	// Service. Otherwise a load balancer is deleted with its children only if each of them is
 	// recognized as the Service's.
 	Tags bool
+	// Moves: the Service stays, and gets another load balancer.
+	Moves bool
 }
 
 // Removal plans the removal of all objects of the Service, and of no others. Missing parts do not
@@ -44,17 +46,22 @@ func Removal(of desired.Identity, is Observed, options RemovalOptions) Plan {
 		r.leave()
 	default:
 		r.floatingIPs(true)
-		r.deleteLoadBalancer(options.Cascade, why)
+		r.deleteLoadBalancer(options.Cascade, r.why())
 	}
-	r.removeSecurityGroup(why)
+	r.removeSecurityGroup(r.why())
 	return p.plan
 }
-
-const why = "the Service is gone"
 
 type remover struct {
 	*planner
 	options RemovalOptions
+}
+
+func (r *remover) why() string {
+	if r.options.Moves {
+		return "the Service gets another load balancer"
+	}
+	return "the Service is gone"
 }
 
 // isLast reports whether the load balancer is deleted with the Service: it was created for the
@@ -124,7 +131,7 @@ func (r *remover) leave() {
 		return
 	}
 	before := len(r.plan.Steps)
-	r.removeListeners(func(octavia.Listener) bool { return true }, nil, why)
+	r.removeListeners(func(octavia.Listener) bool { return true }, nil, r.why())
 	r.seeDeleted(r.plan.Steps[before:])
 }
 
@@ -192,12 +199,15 @@ func (r *remover) floatingIPs(gone bool) {
 	for _, f := range r.is.FloatingIPs {
 		attached := f.PortID != "" && f.PortID == r.vipPort
 		own := r.ownsFloatingIP(f) || attached && gone && r.wasOwners(f)
-		keeps, kept := r.options.KeepFloatingIP, why+", the floating IP is kept"
+		keeps, kept := r.options.KeepFloatingIP, r.why()+", the floating IP is kept"
 		if isFromPool(f) {
-			keeps, kept = true, why+", the floating IP returns to its pool"
+			keeps, kept = true, r.why()+", the floating IP returns to its pool"
 		}
 		switch {
 		case !own:
+		case attached && !gone && r.options.Moves && !isFromPool(f):
+			// It stays the others', whatever the Service requests for its next one.
+			r.leaveFloatingIP(f)
 		case attached && !gone && keeps:
 			r.disown(f)
 		case attached && !gone:
@@ -210,8 +220,20 @@ func (r *remover) floatingIPs(gone bool) {
 		case keeps:
 			r.disown(f)
 		case attached || r.isTagged(f):
-			r.add(deletionOf(f, why))
+			r.add(deletionOf(f, r.why()))
 		}
+	}
+}
+
+// leaveFloatingIP removes the tag of a Service that gets another load balancer, and so another
+// floating IP. The other marks stay: by them the last Service deletes the floating IP.
+func (r *remover) leaveFloatingIP(f neutron.FloatingIP) {
+	isService := func(tag string) bool { return tag == r.id.ServiceTag() }
+	if slices.ContainsFunc(f.Tags, isService) {
+		r.add(TagFloatingIP{
+			ID: f.ID, Address: f.Address, Listed: unchanged(f),
+			Tags: slices.DeleteFunc(slices.Clone(f.Tags), isService),
+		})
 	}
 }
 
