@@ -70,6 +70,41 @@ func TestLoadBalancer_IsSharedByServices(t *testing.T) {
 	s.end()
 }
 
+func TestLoadBalancer_IsSharedByName(t *testing.T) {
+	t.Parallel()
+	s := begin(t, 1, nil)
+	shares := annotated("share-as", "web")
+	s.create("first", shares)
+	s.serve("first")
+	id := s.id("first")
+	address := project.Text(s.view("first").floatingIPs[0], "floating_ip_address")
+	s.create("second", ports("443/TCP"), shares)
+	s.create("same-port", shares)
+	s.create("inside", ports("8080/TCP"), shares, internal())
+	all := []string{"first", "second", "same-port", "inside"}
+	for _, name := range all[1:] {
+		s.serve(name)
+		if isShared := s.id(name) == id; isShared != (name == "second") {
+			t.Errorf("%s is in the load balancer of the first Service: %t", name, isShared)
+		}
+	}
+	s.quiet(all...)
+	s.wantStatus("first", address)
+	s.wantStatus("second", address)
+
+	// The first one leaves, and the second one keeps the address.
+	s.change("first", annotated("share-as", "-"))
+	s.serve("first")
+	if got := s.look(id).portNames(); s.id("first") == id || !slices.Equal(got,
+		[]string{"443/TCP"}) {
+		t.Errorf("the load balancer that the first Service has left has the ports %q", got)
+	}
+	s.wantStatus("second", address)
+	s.quiet(all...)
+	s.quietAfterRestart()
+	s.end()
+}
+
 // A load balancer of the user's own is used and left as it was.
 func TestLoadBalancer_OfTheUser_IsUsed(t *testing.T) {
 	t.Parallel()

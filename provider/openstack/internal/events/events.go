@@ -196,8 +196,8 @@ func OfServices() []Event {
 		},
 		{
 			NotShared,
-			"This Octavia has no tags, so load balancers cannot be shared; or max-shared-lb Services already share the load balancer.",
-			"Use another load balancer, or raise max-shared-lb in cloud.conf.",
+			"This Octavia has no tags, so load balancers cannot be shared; or max-shared-lb Services already share the load balancer, which load-balancer-id names; or a Service with share-as gets another load balancer than others with that name.",
+			"Read the message: it names the cause. Use another load balancer, let the Services agree in the load balancer and differ in their ports, or raise max-shared-lb or max-shared-listeners in cloud.conf.",
 		},
 		{
 			OfOtherCluster, "The load balancer or its security group belongs to another cluster, or seems to: it has the name of the Service's, but other members than the nodes of this cluster.",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/tracing"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -253,7 +254,7 @@ func (r *reconciler) waitUntilGone(
 func (r *reconciler) removal(is plan.Observed) plan.Plan {
 	return plan.Removal(r.identity, is, plan.RemovalOptions{
 		KeepFloatingIP: r.settings.KeepFloatingIP, Cascade: r.settings.CascadeDelete,
-		Tags: r.found.hasTags(),
+		Tags: r.found.hasTags(), Moves: r.found.whyLeaves != "",
 	})
 }
 
@@ -272,8 +273,9 @@ func (r *reconciler) disown(ctx context.Context) error {
 	}
 	r.publishCondition(ctx, nil)
 	gone := map[string]*string{settings.AnnotationLoadBalancerAddress: nil}
-	if r.found.role != plan.Guest {
-		// A user has written the annotation of a guest.
+	lb := r.found.balancer
+	if r.found.role != plan.Guest || lb != nil && desired.IsShared(lb.Tags) {
+		// A user has written the annotation of any other guest.
 		gone[settings.AnnotationLoadBalancerID] = nil
 	}
 	return r.of.Annotate(ctx, r.service, gone)

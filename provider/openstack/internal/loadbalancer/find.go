@@ -28,20 +28,39 @@ func (r *reconciler) find(ctx context.Context) (err error) {
 		return err
 	}
 	problems := r.readSettings()
+	if r.settings.LoadBalancerID == r.state.left {
+		r.settings.LoadBalancerID = ""
+	} else {
+		// The informer shows that the annotation was removed.
+		r.state.left = ""
+	}
 	if err := r.lookUp(ctx); err != nil {
 		return err
 	}
 	if err := r.rejectSharing(); err != nil {
 		return err
 	}
-	return r.rejectFatal(problems)
+	if err := r.rejectFatal(problems); err != nil {
+		return err
+	}
+	return r.share(ctx)
 }
 
-// rejectSharing refuses a load balancer of another owner that the operator does not allow. The
-// deletion of the Service's parts in it is not refused.
+// rejectSharing refuses a load balancer of another owner that the operator does not allow, and one
+// that Services share by a name that is not the Service's. The deletion of the Service's parts in
+// it is not refused.
 func (r *reconciler) rejectSharing() error {
-	if r.settings.MayShare || r.settings.LoadBalancerID == "" || r.found.balancer == nil ||
-		r.found.role != plan.Guest {
+	lb := r.found.balancer
+	if r.settings.LoadBalancerID == "" || lb == nil || r.found.role != plan.Guest {
+		return nil
+	}
+	switch isShared := desired.IsShared(lb.Tags); {
+	case isShared && !r.mayJoin(lb) && !r.isTagged(lb):
+		return r.notes.refuse(aboutIdentity, events.Refuse(events.NotAllowed,
+			"load balancer %s, named by annotation %s, is only for Services that share it by "+
+				"annotation %s, which the Service must not; remove the annotation",
+			lb.ID, settings.AnnotationLoadBalancerID, settings.AnnotationShareAs))
+	case isShared || r.settings.MayShare:
 		return nil
 	}
 	return r.notes.refuse(aboutIdentity, events.Refuse(events.NotAllowed,
@@ -135,9 +154,15 @@ func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 	if err != nil {
 		return err
 	}
-	r.unlock = append(r.unlock, unlock)
 	if waited || r.of.cache().WrittenSince(id, begun) {
 		_, err = r.findInList(ctx, 0)
+	}
+	if r.found.balancer == nil {
+		// The Service may lock another load balancer to share it. While it held this lock, too, two
+		// Services could wait for each other.
+		unlock()
+	} else {
+		r.unlock = append(r.unlock, unlock)
 	}
 	return err
 }
@@ -215,6 +240,9 @@ type claim struct {
 	deleting *octavia.LoadBalancer
 	// lost: the Service was served by a load balancer that no longer exists.
 	lost bool
+	// whyLeaves is why the Service may no longer share the load balancer and gets another one, as a
+	// clause; "" if it stays.
+	whyLeaves string
 }
 
 // clockSkew is how far the clock of the API server may be ahead of Octavia's.
@@ -546,7 +574,8 @@ func (f found) lostTags(id desired.Identity) []string {
 	})
 }
 
-// admitGuest enforces the limit of Services that share a load balancer.
+// admitGuest enforces the limit of Services that share a load balancer by its ID. It does not count
+// where all of them agree to share by name.
 func (f found) admitGuest(id desired.Identity, maxShared int) error {
 	lb := f.balancer
 	if lb == nil || f.role != plan.Guest {
@@ -556,6 +585,9 @@ func (f found) admitGuest(id desired.Identity, maxShared int) error {
 		return events.Refuse(events.NotShared,
 			"load balancer %s cannot be shared: Octavia API 2.%d has no tags, which mark the owner "+
 				"of each part; name no other load balancer, or upgrade Octavia", lb.ID, f.apiMinor)
+	}
+	if desired.IsShared(lb.Tags) {
+		return nil
 	}
 	// Services of OCCM have only names, and Services of two clusters may have the same name.
 	others := max(len(sharers(id, lb)), len(desired.ServicesOf(lb.Tags)))

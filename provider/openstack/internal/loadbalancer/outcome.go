@@ -108,6 +108,8 @@ const (
 	aboutSettings topic = iota
 	// aboutIdentity is for the choice of the load balancer.
 	aboutIdentity
+	// aboutSharing is for load balancers that Services share by name.
+	aboutSharing
 	// aboutPlaces is for networks, subnets and addresses.
 	aboutPlaces
 	// aboutDesired is for requests that the cloud does not support.

@@ -23,7 +23,7 @@ type Preview struct {
 	Refused bool
 	Plan    plan.Plan
 	// Desired and Observed describe the objects for people, one a line. Desired is empty if the
-	// Service is refused, or its load balancer is to be deleted.
+	// Service is refused, leaves a shared load balancer, or its load balancer is to be deleted.
 	Desired, Observed []string
 }
 
@@ -88,6 +88,9 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 		}
 		return err
 	}
+	if r.found.whyLeaves != "" {
+		return r.previewLeaving(ctx, preview)
+	}
 	want, err := r.decide(ctx)
 	if err != nil {
 		return err
@@ -95,6 +98,9 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 	is, todo, err := r.diff(ctx, want, false)
 	if err != nil {
 		return err
+	}
+	if r.found.whyLeaves = r.collision(is.Listeners); r.found.whyLeaves != "" {
+		return r.previewLeaving(ctx, preview)
 	}
 	preview.Desired, preview.Observed, preview.Plan = plan.OutlineDesired(want), is.Outline(), todo
 	// A notice that blocks does not prevent the other steps.

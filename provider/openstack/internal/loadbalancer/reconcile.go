@@ -107,6 +107,9 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err == nil {
 		err = r.waitWhilePending(ctx)
 	}
+	if err == nil && r.found.whyLeaves != "" {
+		err = r.leave(ctx)
+	}
 	var want desired.State
 	if err == nil {
 		err = r.awaiting(ctx, r.placesFrom(), func(ctx context.Context) (err error) {
@@ -153,7 +156,7 @@ func (r *reconciler) waitWhilePending(ctx context.Context) error {
 	case lb == nil || !lb.Status.Pending():
 		return nil
 	}
-	if r.isByName() {
+	if r.isByName() || r.found.role == plan.Guest && !r.isTagged(lb) {
 		return r.waitFor(lb, "is %s", lb.Status)
 	}
 	// OCCM writes the ID at the end. Written earlier, it survives a restart.
@@ -178,6 +181,9 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r.found.whyLeaves = r.collision(is.Listeners); r.found.whyLeaves != "" {
+		return r.leave(ctx)
 	}
 	if r.age > 0 && (len(todo.Steps) > 0 || len(r.found.duplicates) > 0) {
 		return errOld

@@ -186,10 +186,15 @@ func (s *site) addNode(name string) *v1.Node {
 // addService creates a Service with these TCP ports; its node ports are 30000 higher.
 func (s *site) addService(name string, ports ...int32) *v1.Service {
 	s.t.Helper()
+	return s.addServiceIn("default", name, ports...)
+}
+
+func (s *site) addServiceIn(namespace, name string, ports ...int32) *v1.Service {
+	s.t.Helper()
 	s.serial++
 	service := &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: name,
+			Namespace: namespace, Name: name,
 			UID:               types.UID(fmt.Sprintf("c0ffee00-0000-4000-8000-%012d", s.serial)),
 			CreationTimestamp: metav1.NewTime(s.clock.Now().Truncate(1e9)),
 			Annotations:       map[string]string{},
@@ -206,7 +211,7 @@ func (s *site) addService(name string, ports ...int32) *v1.Service {
 			NodePort: 30000 + port,
 		})
 	}
-	made, err := s.kube.CoreV1().Services("default").Create(s.t.Context(), service,
+	made, err := s.kube.CoreV1().Services(namespace).Create(s.t.Context(), service,
 		metav1.CreateOptions{})
 	if err != nil {
 		s.t.Fatal(err)

@@ -23,6 +23,9 @@ type serviceState struct {
 	// creation is that of the load balancer.
 	creation    freshCreation
 	floatingIPs knownFloatingIPs
+	// left is the ID of the load balancer that the Service has left. The informer may still show it
+	// in the annotation.
+	left string
 	// missing is why the object of a step was last missing, with its ID. A plan that refers to the
 	// object again does so each time: Octavia shows a port that another client has deleted, and a
 	// port of a server may have a security group that the project does not see.
