@@ -140,6 +140,7 @@ var unsupported = []struct{ annotation, effect string }{
 	{"floating-ip-id", "no effect with OCCM; the floating IP stays"},
 	{"floating-ip-tag", "no effect with OCCM; the floating IP stays, with fxccm's tags"},
 	{"member-target", "OCCM makes nodes the members, which needs node ports"},
+	{"share-as", "no effect with OCCM; Services that share a load balancer keep it"},
 }
 
 // warnUnsupported lists the settings that OCCM does not support.
@@ -170,7 +171,8 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	found, err := m.readFile(ctx, m.settings.Config.CloudProvider.ConfigFile)
 	if err != nil {
 		warn("cloud.conf cannot be read (%v): OCCM ignores [Client], [Instances], "+
-			"drift-period, member-target, pod-ranges and provider-needs-no-node-ports", err)
+			"drift-period, max-shared-listeners, member-target, pod-ranges, "+
+			"provider-needs-no-node-ports and share-across-namespaces", err)
 		return nil
 	}
 	loaded, err := m.loadCloudConf(ctx, found.content, false, func(string, mounted, error) {})
@@ -187,8 +189,8 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 		return fmt.Errorf("cloud.conf: %w", err)
 	}
 	for _, setting := range []string{
-		"[Client]", "[Instances]", "drift-period", "member-target", "pod-ranges",
-		"provider-needs-no-node-ports",
+		"[Client]", "[Instances]", "drift-period", "max-shared-listeners", "member-target",
+		"pod-ranges", "provider-needs-no-node-ports", "share-across-namespaces",
 	} {
 		if strings.Contains(text, "\n"+setting) {
 			warn("cloud.conf: OCCM ignores %s", setting)
