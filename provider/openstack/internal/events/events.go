@@ -43,6 +43,7 @@ const (
 	Pending                  Reason = "LoadBalancerPending"
 	PortInUse                Reason = "LoadBalancerPortInUse"
 	QuotaExceeded            Reason = "QuotaExceeded"
+	RequestDenied            Reason = "RequestDenied"
 	ServerNotFound           Reason = "ServerNotFound"
 	ServerReplaced           Reason = "ServerReplaced"
 	SettingRefused           Reason = "LoadBalancerSettingRefused"
@@ -214,6 +215,11 @@ func OfServices() []Event {
 		{
 			QuotaExceeded, "A quota of the project does not allow the creation of a part.",
 			"Raise the quota, or delete what is no longer needed.",
+		},
+		{
+			RequestDenied,
+			"The policy of an OpenStack service does not allow the user of cloud.conf to send a request that the Service needs.",
+			"Give the user the role for the request that the message names.",
 		},
 		{
 			SettingRefused,

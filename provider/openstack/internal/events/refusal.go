@@ -67,7 +67,7 @@ var (
 	}
 	// Forbidden is a request that the policy denies, whatever the settings are.
 	Forbidden = Refusal{
-		RequestFailed, "each", "The policy of a service denies the request.",
+		RequestDenied, "each", "The policy of a service denies the request.",
 		"%[1]s; give the user of cloud.conf the role for %[2]s",
 	}
 	// RequestFails is each other failure: the service does not answer, or fails.

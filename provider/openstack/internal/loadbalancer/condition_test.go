@@ -71,7 +71,7 @@ func TestCondition_ServiceIsNotServed_IsWrittenOncePerChangeAndRemovedAtTheEnd(t
 		Message: "Policy does not allow this request to be performed.",
 	})
 	pass(time.Minute)
-	want("Octavia fails for another cause", 2, events.RequestFailed, "403 Policy")
+	want("Octavia fails for another cause", 2, events.RequestDenied, "403 Policy")
 	remove()
 
 	changed := s.now(service)

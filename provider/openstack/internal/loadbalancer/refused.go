@@ -18,20 +18,33 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// refused returns the error that people see: a notice if the cloud refuses a setting or a quota is
-// exceeded, else a short text.
+// refused returns the error that people see: a notice if the cloud refuses a setting, a quota is
+// exceeded or a policy denies the request, else a short text.
 func (r *reconciler) refused(err error) error {
 	var notice *events.Notice
+	if isWait(err) || errors.As(err, &notice) {
+		return err
+	}
 	f := failure.Of(err)
 	var at *plan.StepError
-	switch {
-	case isWait(err), errors.As(err, &notice):
-		return err
-	case f == nil, !errors.As(err, &at):
+	if f != nil && errors.As(err, &at) {
+		notice = r.refusedStep(f, at.Step)
+	}
+	if notice == nil && f != nil && f.IsForbidden() {
+		notice = events.Forbidden.Notice(f.Cause(), cmp.Or(f.Operation, "the request"))
+	}
+	if notice == nil {
 		return events.Explain(err)
 	}
-	counted, setting := plan.QuotaOf(at.Step), r.settingOf(f, at.Step)
-	_, ofFloatingIP := at.Step.(plan.CreateFloatingIP)
+	r.notes.notify(aboutRefusal, *notice)
+	return notice
+}
+
+// refusedStep returns the notice about the setting or the quota that a step fails for; nil for
+// none.
+func (r *reconciler) refusedStep(f *failure.Error, at plan.Step) *events.Notice {
+	counted, setting := plan.QuotaOf(at), r.settingOf(f, at)
+	_, ofFloatingIP := at.(plan.CreateFloatingIP)
 	address := r.settings.Address
 	switch {
 	case f.IsQuota():
@@ -41,22 +54,22 @@ func (r *reconciler) refused(err error) error {
 			named, _, _ = strings.Cut(named, "\n")
 			counted = strings.Trim(named, "[]'.")
 		}
-		notice = events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(counted, "these objects"))
+		return events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(counted, "these objects"))
 	case ofFloatingIP && address != "" && setting == settings.AddressSource(r.service, address):
 		cause := f.Cause()
 		if f.IsForbidden() {
 			// The policy's text is about a field of the request.
 			cause = "Neutron: 403 the project must not choose the address of a new floating IP"
 		}
-		notice = events.AddressRefused.Notice(cause, setting+" "+address)
+		return events.AddressRefused.Notice(cause, setting+" "+address)
 	case f.IsNoAddress():
 		place := "the network of the load balancer"
 		if ofFloatingIP {
 			place = "the external network"
 		}
-		notice = events.AddressesUsedUp.Notice(f.Cause(), cmp.Or(setting, place))
+		return events.AddressesUsedUp.Notice(f.Cause(), cmp.Or(setting, place))
 	case f.Type == failure.NoExternalGateway:
-		switch step := at.Step.(type) {
+		switch step := at.(type) {
 		case plan.AttachFloatingIP:
 			setting = "the network of floating IP " + step.Address
 		case plan.TakeFloatingIP:
@@ -65,17 +78,14 @@ func (r *reconciler) refused(err error) error {
 			// The message has the network, which the subnet may have chosen.
 			setting = cmp.Or(setting, r.settingWith(r.settings.FloatingSubnetID))
 		}
-		notice = events.NetworkUnreachable.Notice(f.Cause(),
+		return events.NetworkUnreachable.Notice(f.Cause(),
 			cmp.Or(setting, "the first external network, because none is configured"))
 	case setting != "":
-		notice = events.ValueRefused.Notice(f.Cause(), setting)
+		return events.ValueRefused.Notice(f.Cause(), setting)
 	case f.IsNotFound() && r.mentionsPort(f.Message):
-		notice = events.PortMissing.Notice(f.Cause(), "the port of the load balancer")
-	default:
-		return events.Explain(err)
+		return events.PortMissing.Notice(f.Cause(), "the port of the load balancer")
 	}
-	r.notes.notify(aboutRefusal, *notice)
-	return notice
+	return nil
 }
 
 // mentionsPort reports whether a message is about the port of the load balancer.

@@ -707,10 +707,23 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 					Message: "rule:create_floatingip is disallowed by policy",
 				})
 			},
-			reason: "RequestFailed",
+			reason: "RequestDenied",
 			want: []string{
 				": Neutron: 403 rule:create_floatingip is disallowed by policy; give the user of " +
 					"cloud.conf the role for floating_ip_create",
+			},
+		},
+		"policy of a list": {
+			prepare: func(s *site) {
+				s.Inject(openstacktest.Fault{
+					Operation: "loadbalancer_list", Status: http.StatusForbidden,
+					Message: "Policy does not allow this request to be performed.",
+				})
+			},
+			reason: "RequestDenied",
+			want: []string{
+				": Octavia: 403 Policy does not allow this request to be performed; give the user " +
+					"of cloud.conf the role for loadbalancer_list",
 			},
 		},
 		"service that does not answer": {

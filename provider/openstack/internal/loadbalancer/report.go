@@ -213,14 +213,18 @@ func (r *reconciler) measureNew(before Report, now time.Time) {
 	}
 }
 
+// degradedReasons are the reasons of refusals that no change of the Service ends.
+var degradedReasons = []events.Reason{
+	events.InError, events.QuotaExceeded, events.RequestDenied,
+}
+
 // stateOf classifies the result of a reconcile.
 func stateOf(err error) (State, events.Reason, string) {
 	var refused *events.Notice
 	switch {
 	case err == nil:
 		return Ready, events.Served, ""
-	case errors.As(err, &refused) && (refused.Reason == events.InError ||
-		refused.Reason == events.QuotaExceeded):
+	case errors.As(err, &refused) && slices.Contains(degradedReasons, refused.Reason):
 		return Degraded, refused.Reason, events.Shorten(refused.Message)
 	case errors.As(err, &refused):
 		return Refused, refused.Reason, events.Shorten(refused.Message)
