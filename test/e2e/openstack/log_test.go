@@ -185,11 +185,11 @@ var brokenFor = flag.Duration("broken-for", 5*time.Second,
 	"how long the log of a Service with a wrong setting is measured")
 
 func TestLog_ServiceHasAWrongSetting_IsLoggedOnce(t *testing.T) {
-	s := newBalancedSite(t)
+	s := newBalancedSite(t, openstacktest.WithProvisioning(2*time.Second))
 	r := atV2(t, s)
 	s.addNodes(shared.Client(t), "broken-1")
 	time.Sleep(10 * monitorPeriod)
-	begin := shared.klog.size()
+	begin, requests := shared.klog.size(), s.mark()
 	service := createService(t, shared.Client(t), "broken", annotated(
 		annotation+"floating-network-id", "6f2a4c1e-93b7-4d05-8e21-0c5b7a9d3f64"))
 	waitServiceEvent(t, service, corev1.EventTypeWarning, "floating-network-id",
@@ -197,6 +197,12 @@ func TestLog_ServiceHasAWrongSetting_IsLoggedOnce(t *testing.T) {
 	time.Sleep(*brokenFor)
 	log := shared.klog.since(begin)
 	r.stop()
+	// fxccm annotates the Service with its load balancer: the next call comes at once.
+	if calls := s.since(requests, operations("floating_ip_create")); *brokenFor < time.Minute &&
+		len(calls) != 1 {
+		t.Errorf("Neutron got %d requests for a floating IP, want one:\n%s", len(calls),
+			describe(s.since(requests, operations("*"))))
+	}
 	t.Logf("%d bytes in %d lines in %s, most of them in\n%s", len(log), strings.Count(log, "\n"),
 		*brokenFor, kindsOf(log))
 	if n := strings.Count(log, "\n"); n > 12 {

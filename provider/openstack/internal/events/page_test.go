@@ -113,7 +113,7 @@ of cloud.conf that the answer is about, the objects that a quota counts, or the 
 metrics give the request, such as ` + "`loadbalancer_create`" + `. The whole answer, with the URL, is in the log at ` + "`-v=4`" + `.
 With RequestFailed, the event on the Service is SyncLoadBalancerFailed.
 
-fxccm retries at once when the Service changes. Until then it pauses for 5 seconds to 5 minutes after RequestFailed, and for 30 seconds to 5 minutes after the others.
+fxccm retries at once when the Service changes. Until then it pauses for 5 seconds to 5 minutes after RequestFailed, and for 1 to 5 minutes after the others, because they rarely end by themselves.
 
 | when | service | reason | message |
 |---|---|---|---|

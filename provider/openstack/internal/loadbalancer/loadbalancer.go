@@ -119,7 +119,7 @@ const (
 	floatingIPMaxAge = 5 * time.Minute
 	// A refused Service is checked again after as long as it has not been served, within these
 	// bounds. A change of the Service starts a check at once.
-	minRefusalRecheck, maxRefusalRecheck = 30 * time.Second, 5 * time.Minute
+	minRefusalRecheck, maxRefusalRecheck = time.Minute, 5 * time.Minute
 )
 
 // LoadBalancers serves Services. It is safe for concurrent use. [LoadBalancers.Close] ends it.
@@ -262,6 +262,9 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	if r.awaitsEndpoints(of.service) {
 		return nil, retryAfter(minRetryDelay, "service %s/%s has changed: its members are pods, "+
 			"whose endpoints are not passed yet", service.Namespace, service.Name)
+	}
+	if err := r.stillRefused(); err != nil {
+		return nil, err
 	}
 	return r.reconcile(ctx)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,9 +25,29 @@ func (r *reconciler) explain(err error) error {
 	var refused *events.Notice
 	if errors.As(err, &refused) {
 		pause := min(max(r.notReadyFor(), minRefusalRecheck), maxRefusalRecheck)
+		r.state.refusal = refusal{
+			service: r.service, annotated: r.annotated,
+			until: r.of.config.Clock.Now().Add(pause), message: refused.Message,
+		}
 		return retryAfter(pause, "%s", refused.Message)
 	}
 	return err
+}
+
+// stillRefused returns the last refusal if the reconcile has annotated the Service, and the Service
+// has not changed otherwise: the service controller calls again at once after such a change.
+func (r *reconciler) stillRefused() error {
+	if r.repair || r.mode.nodes {
+		return nil
+	}
+	last := r.state.refusal
+	r.state.refusal = refusal{}
+	pause := last.until.Sub(r.of.config.Clock.Now())
+	if last.annotated == nil || pause <= 0 || !r.requestsSame(last.service) ||
+		!maps.Equal(last.annotated.Annotations, r.service.Annotations) {
+		return nil
+	}
+	return retryAfter(pause, "%s", last.message)
 }
 
 // notReadyFor is how long the Service has not been served; 0 if it was served until now.

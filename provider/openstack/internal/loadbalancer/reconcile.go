@@ -70,6 +70,8 @@ type reconciler struct {
 	settings settings.Settings
 	found    found
 	notes    *notifier
+	// annotated is the Service after an annotation was written to it; nil for none.
+	annotated *v1.Service
 }
 
 // begin locks the Service. The caller closes the reconciler. A silent one writes only events about

@@ -202,8 +202,9 @@ func (r *reconciler) nameOf(option string) string {
 }
 
 // isRecreatedTooSoon reports whether a load balancer that Octavia has set to ERROR is younger than
-// the time that the Service had not been served at its creation: so each one lasts twice as long as
-// the previous one. The first one after a change of the Service does not count.
+// a minute, or than the time that the Service had not been served at its creation: so each one
+// lasts twice as long as the previous one. The first one after a change of the Service does not
+// count.
 func (r *reconciler) isRecreatedTooSoon(todo plan.Plan) bool {
 	lb := r.found.balancer
 	if lb == nil || lb.Status != octavia.InError ||
@@ -216,13 +217,13 @@ func (r *reconciler) isRecreatedTooSoon(todo plan.Plan) bool {
 		return false
 	}
 	age := r.of.config.Clock.Since(lb.CreatedAt)
-	return age < min(r.notReadyFor()-age, maxRefusalRecheck)
+	return age < min(max(r.notReadyFor()-age, minRefusalRecheck), maxRefusalRecheck)
 }
 
 // requestsSame reports whether an earlier state of the Service requests the same load balancer.
 func (r *reconciler) requestsSame(before *v1.Service) bool {
 	had, _ := settings.Of(before, r.of.config.Defaults)
-	has := r.settings
+	has, _ := settings.Of(r.service, r.of.config.Defaults)
 	had.LoadBalancerID, has.LoadBalancerID = "", "" // fxccm writes it
 	return reflect.DeepEqual(had, has) && equality.Semantic.DeepEqual(before.Spec, r.service.Spec)
 }

@@ -35,7 +35,11 @@ func (r *reconciler) announce(ctx context.Context) error {
 		// its floating IP, which is detached now.
 		want = map[string]*string{settings.AnnotationLoadBalancerID: nil}
 	}
-	return r.of.Annotate(ctx, r.service, want)
+	annotated, err := r.of.annotate(ctx, r.service, want)
+	if annotated != nil {
+		r.annotated = annotated
+	}
+	return err
 }
 
 func (r *reconciler) status() *v1.LoadBalancerStatus {
@@ -46,6 +50,14 @@ func (r *reconciler) status() *v1.LoadBalancerStatus {
 func (l *LoadBalancers) Annotate(
 	ctx context.Context, service *v1.Service, want map[string]*string,
 ) error {
+	_, err := l.annotate(ctx, service, want)
+	return err
+}
+
+// annotate is Annotate. It returns the Service after a change, and nil if none was needed.
+func (l *LoadBalancers) annotate(
+	ctx context.Context, service *v1.Service, want map[string]*string,
+) (*v1.Service, error) {
 	differ := map[string]*string{}
 	for name, value := range want {
 		has, ok := service.Annotations[name]
@@ -54,7 +66,7 @@ func (l *LoadBalancers) Annotate(
 		}
 	}
 	if len(differ) == 0 {
-		return nil
+		return nil, nil
 	}
 	return l.patch(ctx, service, "annotate the Service", map[string]any{
 		"metadata": map[string]any{"uid": service.UID, "annotations": differ},
@@ -68,30 +80,32 @@ const apiServer = "Kubernetes"
 func (l *LoadBalancers) publish(
 	ctx context.Context, service *v1.Service, status *v1.LoadBalancerStatus,
 ) error {
-	return l.patch(ctx, service, "write the Service's status", map[string]any{
+	_, err := l.patch(ctx, service, "write the Service's status", map[string]any{
 		"metadata": map[string]any{"uid": service.UID},
 		"status":   map[string]any{"loadBalancer": map[string]any{"ingress": status.Ingress}},
 	}, "status")
+	return err
 }
 
 // patch changes a Service by a strategic merge patch, so that conditions of other writers stay.
 // Because of the UID in it, the patch cannot change a later Service of the same name.
 func (l *LoadBalancers) patch(
 	ctx context.Context, service *v1.Service, doing string, patch any, subresources ...string,
-) error {
+) (*v1.Service, error) {
 	client, err := l.config.Kube()
 	if err != nil {
-		return fmt.Errorf("%s: get a client: %w", doing, err)
+		return nil, fmt.Errorf("%s: get a client: %w", doing, err)
 	}
 	body, err := json.Marshal(patch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if _, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
-		types.StrategicMergePatchType, body, metav1.PatchOptions{}, subresources...); err != nil {
-		return fmt.Errorf("%s: %w", doing, failure.New(apiServer, "", err))
+	patched, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
+		types.StrategicMergePatchType, body, metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, failure.New(apiServer, "", err))
 	}
-	return nil
+	return patched, nil
 }
 
 // ConditionType is the condition of a Service that is not served, with the status False, or that is
@@ -169,7 +183,7 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 	if want == nil {
 		patch = map[string]any{"$patch": "delete", "type": ConditionType}
 	}
-	err := r.of.patch(ctx, r.service, "write the Service's condition", map[string]any{
+	_, err := r.of.patch(ctx, r.service, "write the Service's condition", map[string]any{
 		"metadata": map[string]any{"uid": r.service.UID},
 		"status":   map[string]any{"conditions": []any{patch}},
 	}, "status")

@@ -30,6 +30,8 @@ type serviceState struct {
 	// object again does so each time: Octavia shows a port that another client has deleted, and a
 	// port of a server may have a security group that the project does not see.
 	missing string
+	// refusal is the last one.
+	refusal refusal
 	// failed is the Service whose load balancer was last found in ERROR; nil for none.
 	failed *v1.Service
 	// events were written for the Service.
@@ -46,6 +48,16 @@ type serviceState struct {
 	endpoints *endpoints
 	// requests are the last ones for the Service. They lock themselves.
 	requests recent.Requests
+}
+
+// refusal is how a reconcile ended.
+type refusal struct {
+	// service is what was refused. annotated is the same after the reconcile wrote annotations; nil
+	// if it wrote none.
+	service, annotated *v1.Service
+	// until is when the cloud is asked again.
+	until   time.Time
+	message string
 }
 
 // freshCreation is a load balancer that fxccm has just created. It is not read while Octavia builds
