@@ -174,13 +174,18 @@ func (p *paces) seeOne(begun time.Time, id string, lb LoadBalancer) {
 // because Octavia completes that work one after the other.
 func (p *paces) learn(w *work, found time.Time, lb LoadBalancer) {
 	took, typical := found.Sub(w.began), p.typical[w.kind]
+	built := lb.UpdatedAt.Sub(lb.CreatedAt)
+	if w.kind != PendingCreate {
+		built = 0
+	}
 	if w.early.IsZero() {
 		// The work may have ended earlier: the next look is a little sooner.
 		took -= took / 16
 	} else {
-		took -= found.Sub(w.early) / 2
+		// A look that comes too early again costs more than a quarter of the time between two.
+		took = max(took-found.Sub(w.early)/4, min(built, took))
 	}
-	if built := lb.UpdatedAt.Sub(lb.CreatedAt); w.kind == PendingCreate && built > 0 {
+	if built > 0 {
 		// Octavia rounds times to the second.
 		took = min(took, built+time.Second)
 	}

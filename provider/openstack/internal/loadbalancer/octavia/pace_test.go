@@ -55,6 +55,22 @@ func TestNextLook_FollowsHowLongOctaviaTakes(t *testing.T) {
 	if pause := first(); pause != 5*time.Second {
 		t.Errorf("after a creation of 4 s the first pause is %s", pause)
 	}
+	// They show the end between two looks.
+	at = w.clock.Now()
+	w.Begin(id, PendingCreate)
+	w.clock.Step(4 * time.Second)
+	w.paces.seeOne(w.clock.Now(), id, LoadBalancer{Status: PendingCreate})
+	w.clock.Step(2 * time.Second)
+	w.paces.seeOne(w.clock.Now(), id,
+		LoadBalancer{Status: Active, CreatedAt: at, UpdatedAt: at.Add(5800 * time.Millisecond)})
+	if pause := first(); pause != 5800*time.Millisecond {
+		t.Errorf("after a creation of 5.8 s the first pause is %s", pause)
+	}
+	at = w.clock.Now()
+	w.Begin(id, PendingCreate)
+	w.clock.Step(creation)
+	w.paces.seeOne(w.clock.Now(), id,
+		LoadBalancer{Status: Active, CreatedAt: at, UpdatedAt: at.Add(4 * time.Second)})
 	// Another creation explains a slow one.
 	w.Begin(other, PendingCreate)
 	w.clock.Step(creation)
