@@ -223,7 +223,7 @@ func TestStatusTables_LoadBalancersAndTexts_AreSortedAndOnOneLine(t *testing.T) 
 		Name: "ccm-1", Status: ccm.Status{
 			State: ccm.StateLeading,
 			Troubles: []ccm.TroubleStatus{{
-				Subject: "Octavia", Reason: "503 Service Unavailable",
+				Subject: "Octavia", Reason: "503 Service Unavailable; retrying",
 				Since: now.Add(-5 * time.Minute),
 			}},
 			LoadBalancers: []ccm.LoadBalancerStatus{
@@ -253,7 +253,7 @@ func TestStatusTables_LoadBalancersAndTexts_AreSortedAndOnOneLine(t *testing.T) 
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		" Octavia: 503 Service Unavailable (for 5m)\n",
+		" Octavia: 503 Service Unavailable; retrying (for 5m)\n",
 		"Load balancers: 4, 1 of them ready without drift or defect\n",
 		"\nshop/open ready - LoadBalancerSourceRangesIgnored: every client may connect\n",
 		"\nshop/web refused 60m UnsupportedConfiguration: no SCTP [2Jhere\n",

@@ -155,10 +155,11 @@ func TestTrouble_ServiceDoesNotAnswer_IsReportedUntilItAnswers(t *testing.T) {
 		text  string
 	}{
 		"503": {
-			openstacktest.Fault{Status: http.StatusServiceUnavailable}, "503 Service Unavailable",
+			openstacktest.Fault{Status: http.StatusServiceUnavailable},
+			"503 Service Unavailable; retrying",
 		},
 		"500":     {openstacktest.Fault{Status: http.StatusInternalServerError}, "500 "},
-		"no line": {openstacktest.Fault{Drop: true}, "EOF"},
+		"no line": {openstacktest.Fault{Drop: true}, "EOF; retrying"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWatchtower(t, "")
@@ -201,7 +202,7 @@ func TestTrouble_EachService_IsReportedUntilItAnswers(t *testing.T) {
 				if err := x.try(operation); err == nil {
 					t.Fatalf("the operation succeeded without %s", c.name)
 				}
-				x.want(c.name, "503 Service Unavailable")
+				x.want(c.name, "503 Service Unavailable; retrying")
 				x.clock.Step(time.Minute)
 			}
 			x.RemoveFaults()

@@ -101,11 +101,12 @@ func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 func TestPage_CloudDoesNotAnswer_SaysSinceWhen(t *testing.T) {
 	s := leading()
 	s.Troubles = []ccm.TroubleStatus{{
-		Subject: "Octavia", Since: ago(5 * time.Minute), Reason: "503 Service Unavailable",
+		Subject: "Octavia", Since: ago(5 * time.Minute),
+		Reason: "503 Service Unavailable; retrying",
 	}}
 	since := ago(5 * time.Minute).Format(time.RFC3339)
 	want := `<div class="what">(<time datetime="` + since + `" title="` + since +
-		`">5m</time>) Octavia: 503 Service Unavailable</div>`
+		`">5m</time>) Octavia: 503 Service Unavailable; retrying</div>`
 	if page := rendered(t, "/", s).Body.String(); !strings.Contains(page, want) {
 		t.Errorf("the page lacks %s:\n%s", want, page)
 	}
