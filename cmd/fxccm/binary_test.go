@@ -127,10 +127,7 @@ func launch(t *testing.T, args ...string) *process {
 // launchCommand runs a command that runs until it is stopped; an empty one is the binary itself.
 func launchCommand(t *testing.T, command []string, args ...string) *process {
 	t.Helper()
-	port, err := freeport.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := freeport.ForTest(t)
 	return &process{t: t, port: port, Process: child.Start(t, binary(t), slices.Concat(command,
 		[]string{
 			"--cloud-provider=fake", "--bind-address=127.0.0.1",

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,6 +32,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/child"
 )
@@ -87,7 +89,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		records.URL), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(freeport.ForTest(t)))
 	w.url = "http://" + address
 	w.process = child.Start(t, binary, append([]string{
 		"--kubeconfig=" + kubeconfig, "--listen=" + address, "--leader-elect-identity=" + identity,
@@ -514,14 +516,4 @@ func TestBadInput_IsOneSentenceAndExitCode1(t *testing.T) {
 				want, out)
 		}
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
 }

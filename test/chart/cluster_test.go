@@ -238,7 +238,7 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
 	cloud := project.New(t,
 		project.OnSimulator(openstacktest.WithProvisioning(50*time.Millisecond)))
-	port, mount := freePort(t), t.TempDir()
+	port, mount := freeport.ForTest(t), t.TempDir()
 	text := fmt.Sprintf(`{securePort: %d, cloudConfig: {mountPath: %q}, clusterCIDR: 10.244.0.0/16,
 		routes: {enabled: true}, leaderElection: {resourceName: previous, resourceNamespace: default},
 		routes: {enabled: true}, metrics: {reader: {namespace: default, name: reader}},
@@ -344,7 +344,7 @@ func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	admin := kubernetes.NewForConfigOrDie(cp.RESTConfig())
 	cloud := project.New(t, project.OnSimulator())
-	port, mount := freePort(t), t.TempDir()
+	port, mount := freeport.ForTest(t), t.TempDir()
 	text := fmt.Sprintf(`{kind: DaemonSet, securePort: %d, cloudConfig: {mountPath: %q},
 		hostCertificates: /etc/ssl/certs, extraArgs: [--bind-address=127.0.0.1]}`, port, mount)
 	install(t, helm(t, cp), text)
@@ -489,13 +489,4 @@ func fetch(ctx context.Context, token string, port int, path string) error {
 		err = fmt.Errorf("%s: %s", response.Status, body)
 	}
 	return err
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	port, err := freeport.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
@@ -95,7 +96,7 @@ func TestFleet_WithTheRenderedManifests_ServesAClusterUntilItIsDeleted(t *testin
 		}
 	}
 
-	port := freePort(t)
+	port := freeport.ForTest(t)
 	text := fleetValues(t) + fmt.Sprintf(`
 securePort: %d
 extraArgs: [--bind-address=127.0.0.1, --limit-outage=1s, --clusters-trusted]

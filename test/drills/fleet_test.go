@@ -26,6 +26,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -99,7 +100,7 @@ func (w *fleetWorld) start(name, program string, skew time.Duration) *fleetRepli
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r := &fleetReplica{Replica: &replica.Replica{Port: replica.FreePort(w.t)}}
+	r := &fleetReplica{Replica: &replica.Replica{Port: freeport.ForTest(w.t)}}
 	r.management, err = netfault.ListenHTTP(skewed(w.t, skew, handler))
 	if err != nil {
 		w.t.Fatal(err)

@@ -25,6 +25,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
@@ -148,7 +149,7 @@ func (w *world) connect(name string) (*member, string) {
 func (w *world) start(name, program string, args ...string) *member {
 	w.t.Helper()
 	m, kubeconfig := w.connect(name)
-	m.Replica = &replica.Replica{Port: replica.FreePort(w.t)}
+	m.Replica = &replica.Replica{Port: freeport.ForTest(w.t)}
 	flags := append([]string{
 		"--kubeconfig=" + kubeconfig,
 		"--cloud-provider=fake",

@@ -3,7 +3,6 @@ package fleet_test
 import (
 	"context"
 	"errors"
-	"net"
 	"testing"
 
 	"go.uber.org/fx"
@@ -14,6 +13,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	example "github.com/fxccm/fxccm/cmd/fxccm/fleet"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
 
@@ -23,7 +23,7 @@ func TestModule_StartEndsInALaterHook_PortIsClosed(t *testing.T) {
 	params.Source, params.Management = fleet.Static(), &rest.Config{Host: "http://127.0.0.1:1"}
 	params.Manager = func(fleet.Cluster) (ccm.Params, error) { return ccm.Params{}, nil }
 	config := servingconfig.Default()
-	config.BindAddress, config.SecurePort = "127.0.0.1", freePort(t)
+	config.BindAddress, config.SecurePort = "127.0.0.1", freeport.ForTest(t)
 	var server *serving.Server
 	app := fx.New(fx.NopLogger, example.Module, fx.Supply(params, config), fx.Populate(&server),
 		fx.Invoke(func(lifecycle fx.Lifecycle) {
@@ -45,14 +45,4 @@ func TestModule_StartEndsInALaterHook_PortIsClosed(t *testing.T) {
 		t.Errorf("Stop: %v", err)
 	}
 	waittest.Until(t, "the port is closed", func() bool { return server.Addr() == nil })
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -21,7 +21,6 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -32,16 +31,6 @@ type Replica struct {
 	*Process
 	// Port is the port of /metrics and /statusz, or 0.
 	Port int
-}
-
-// FreePort returns a port on which no program listens.
-func FreePort(t testing.TB) int {
-	t.Helper()
-	port, err := freeport.Choose()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // Caller is the caller of a term's calls in the cloud's record.

@@ -26,9 +26,9 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/cmd/fxccm/migrate"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/test/commandblocks"
 	"github.com/fxccm/fxccm/test/internal/project"
-	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // commandLimit is generous: the real OpenStack takes minutes.
@@ -86,7 +86,7 @@ func newMigratingIn(
 		"/bin/" + occmName, "--v=1", "--cluster-name=$(CLUSTER_NAME)",
 		"--cloud-config=$(CLOUD_CONFIG)", "--cloud-provider=openstack",
 		"--use-service-account-credentials=false", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", replica.FreePort(t)), "--logtostderr=true",
+		fmt.Sprintf("--secure-port=%d", freeport.ForTest(t)), "--logtostderr=true",
 		"--cluster-cidr=" + clusterCIDR.String(), "--leader-elect-lease-duration=3s",
 		"--leader-elect-renew-deadline=2s", "--leader-elect-retry-period=300ms",
 		"--leader-elect-resource-namespace=" + on.leaseNamespace(),

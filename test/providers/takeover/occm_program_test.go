@@ -23,6 +23,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -53,7 +54,7 @@ func (o *occm) startProgram() *programOfOCCM {
 		"--v=4", "--cluster-name=" + o.clusterName, "--cloud-config=" + o.writeConf(""),
 		"--cloud-provider=openstack", "--use-service-account-credentials=false",
 		"--controllers=cloud-node,cloud-node-lifecycle,route,service", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", replica.FreePort(o.t)),
+		fmt.Sprintf("--secure-port=%d", freeport.ForTest(o.t)),
 		"--cluster-cidr=" + clusterCIDR.String(), "--route-reconciliation-period=1s",
 		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
