@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"sync"
 	"testing"
 )
 
@@ -18,51 +17,49 @@ const (
 	attempts = 100
 )
 
-// reserved are UDP sockets at the ports that this process has chosen. They are open until it ends,
-// so that no test, also of another process, chooses the same port before its server listens.
-var reserved struct {
-	sync.Mutex
-	sockets []net.PacketConn
+// A Port is a TCP port of the loopback interface. It is reserved from [Choose] to Close.
+type Port struct {
+	Number int
+	// reservation is a UDP socket with the same number, which keeps tests in all processes of the
+	// machine from choosing the port. It is nil in the zero value.
+	reservation net.PacketConn
 }
 
-// Choose returns a port of the loopback interface without a listener. No other call of Choose or
-// Listen on the machine returns it before the process ends.
-func Choose() (int, error) {
-	listener, err := Listen()
-	if err != nil {
-		return 0, err
+// Choose returns a port without a listener, which must be closed after its server has ended.
+func Choose() (port Port, err error) {
+	for range attempts {
+		port.Number = first + rand.IntN(last-first+1)
+		if port.reservation, err = net.ListenPacket("udp", port.Address()); err != nil {
+			continue
+		}
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", port.Address()); err == nil {
+			return port, listener.Close()
+		}
+		_ = port.Close()
 	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+	return Port{}, fmt.Errorf("find a free port from %d to %d: %w", first, last, err)
 }
 
-// ForTest is [Choose], and ends the test if it fails.
+// Address is "127.0.0.1:port".
+func (p Port) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.Number)) }
+
+// Close ends the reservation.
+func (p Port) Close() error {
+	if p.reservation == nil {
+		return nil
+	}
+	return p.reservation.Close()
+}
+
+// ForTest returns the number of a port that is reserved until the test and what it has started have
+// ended.
 func ForTest(t testing.TB) int {
 	t.Helper()
 	port, err := Choose()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return port
-}
-
-// Listen listens at a port that Choose could have returned.
-func Listen() (net.Listener, error) {
-	var err error
-	for range attempts {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(last-first+1)))
-		var socket net.PacketConn
-		if socket, err = net.ListenPacket("udp", address); err != nil {
-			continue
-		}
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", address); err != nil {
-			_ = socket.Close()
-			continue
-		}
-		reserved.Lock()
-		defer reserved.Unlock()
-		reserved.sockets = append(reserved.sockets, socket)
-		return listener, nil
-	}
-	return nil, fmt.Errorf("find a free port from %d to %d: %w", first, last, err)
+	t.Cleanup(func() { _ = port.Close() })
+	return port.Number
 }

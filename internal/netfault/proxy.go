@@ -24,8 +24,8 @@ var errNotHTTP = errors.New("this proxy does not read requests; use ListenAPI or
 // A Proxy forwards TCP connections to a server, and breaks them as the test sets its fault. Its
 // methods are safe for concurrent use.
 type Proxy struct {
-	target  string
-	address net.Addr
+	target string
+	port   freeport.Port
 	// http is nil if the proxy does not read requests.
 	http *server
 
@@ -53,12 +53,17 @@ func Listen(target string) (*Proxy, error) {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return nil, fmt.Errorf("open a proxy: the target: %w", err)
 	}
-	listener, err := freeport.Listen()
+	port, err := freeport.Choose()
 	if err != nil {
 		return nil, fmt.Errorf("open a proxy for %s: %w", target, err)
 	}
+	listener, err := net.Listen("tcp", port.Address())
+	if err != nil {
+		_ = port.Close()
+		return nil, fmt.Errorf("open a proxy for %s: %w", target, err)
+	}
 	p := &Proxy{
-		target: target, address: listener.Addr(), changed: make(chan struct{}),
+		target: target, port: port, changed: make(chan struct{}),
 		open: map[*conn]struct{}{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -72,7 +77,7 @@ func Listen(target string) (*Proxy, error) {
 
 // Addr is the address of the proxy, "127.0.0.1:port". It stays the same while connections are
 // refused.
-func (p *Proxy) Addr() string { return p.address.String() }
+func (p *Proxy) Addr() string { return p.port.Address() }
 
 // Connections is the number of client connections of the proxy.
 func (p *Proxy) Connections() int {
@@ -112,7 +117,7 @@ func (p *Proxy) Set(f Fault) error {
 		return fmt.Errorf("%s: the proxy is closed", f)
 	}
 	if f.kind != refuse && p.listening() == nil {
-		listener, err := relisten(p.address)
+		listener, err := relisten(p.port.Address())
 		if err != nil {
 			return fmt.Errorf("%s: %w", f, err)
 		}
@@ -157,9 +162,9 @@ func (p *Proxy) shut() {
 	}
 }
 
-func relisten(address net.Addr) (net.Listener, error) {
+func relisten(address string) (net.Listener, error) {
 	for limit := time.Now().Add(relistenLimit); ; {
-		listener, err := net.Listen("tcp", address.String())
+		listener, err := net.Listen("tcp", address)
 		if err == nil {
 			return listener, nil
 		}
@@ -222,6 +227,7 @@ func (p *Proxy) Close() error {
 	}
 	p.mu.Unlock()
 	p.serving.Wait()
+	_ = p.port.Close()
 	if p.http == nil {
 		return nil
 	}

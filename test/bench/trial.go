@@ -151,7 +151,8 @@ func (t *trial) start(c candidate) *process {
 func (t *trial) freePort() int {
 	port, err := freeport.Choose()
 	t.Check(err)
-	return port
+	t.Cleanup(func() { t.Check(port.Close()) })
+	return port.Number
 }
 
 // lead starts a candidate, and returns when the Lease has a holder.

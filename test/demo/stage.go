@@ -77,9 +77,10 @@ func (s *stage) add(
 ) *replica {
 	port, err := freeport.Choose()
 	t.Check(err)
+	s.closers = append(s.closers, port.Close)
 	r := &replica{
-		name: name, binary: binary, port: port, log: s.file(name + ".log"), args: args(port),
-		readyURL: fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, readyPath),
+		name: name, binary: binary, port: port.Number, log: s.file(name + ".log"),
+		args: args(port.Number), readyURL: scheme + "://" + port.Address() + readyPath,
 	}
 	s.all = append(s.all, r)
 	return r

@@ -14,12 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-func (c *ControlPlane) apiServerURL() string { return "https://" + loopback(c.apiPort) }
+func (c *ControlPlane) apiServerURL() string { return "https://" + c.apiPort.Address() }
 
 func (c *ControlPlane) apiServerArgs() []string {
 	args := []string{
 		"--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", c.apiPort),
+		fmt.Sprintf("--secure-port=%d", c.apiPort.Number),
 		"--tls-cert-file=" + c.files.apiserver.cert,
 		"--tls-private-key-file=" + c.files.apiserver.key,
 

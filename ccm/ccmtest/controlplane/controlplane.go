@@ -33,7 +33,7 @@ type ControlPlane struct {
 	audit       *AuditLog
 
 	// The ports do not change after Start has returned.
-	etcdPort, apiPort int
+	etcdPort, apiPort freeport.Port
 
 	mu              sync.Mutex
 	etcd, apiServer *process
@@ -127,14 +127,18 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	return onFreePort(&c.apiPort, func() error { return c.startAPIServer(ctx) })
 }
 
-func onFreePort(port *int, start func() error) error {
+func onFreePort(port *freeport.Port, start func() error) error {
 	for attempt := 1; ; attempt++ {
 		free, err := freeport.Choose()
 		if err != nil {
 			return err
 		}
 		*port = free
-		if err := start(); err == nil || attempt == bindAttempts || !errors.Is(err, errPortTaken) {
+		if err = start(); err == nil {
+			return nil
+		}
+		_ = port.Close()
+		if attempt == bindAttempts || !errors.Is(err, errPortTaken) {
 			return err
 		}
 	}
@@ -181,7 +185,8 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 	}
 	c.stopped = true
 	// The API server stops first, because it cannot stop gracefully without etcd.
-	err := errors.Join(c.endAPIServer(ctx), c.endEtcd(ctx), os.RemoveAll(c.dir))
+	err := errors.Join(c.endAPIServer(ctx), c.endEtcd(ctx), c.etcdPort.Close(), c.apiPort.Close(),
+		os.RemoveAll(c.dir))
 	if err != nil {
 		return fmt.Errorf("stop the control plane: %w", err)
 	}
@@ -190,6 +195,7 @@ func (c *ControlPlane) Stop(ctx context.Context) error {
 
 // discard ends a control plane that could not be started.
 func (c *ControlPlane) discard() error {
+	_, _ = c.etcdPort.Close(), c.apiPort.Close()
 	return errors.Join(c.etcd.kill(), os.RemoveAll(c.dir))
 }
 

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-func (c *ControlPlane) etcdURL() string { return "https://" + loopback(c.etcdPort) }
+func (c *ControlPlane) etcdURL() string { return "https://" + c.etcdPort.Address() }
 
 func (c *ControlPlane) etcdArgs() []string {
 	return []string{
@@ -51,7 +51,7 @@ func (c *ControlPlane) etcdCheck() (func(context.Context) error, error) {
 		RootCAs: roots, Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12,
 	}}
 	return func(ctx context.Context) error {
-		conn, err := dialer.DialContext(ctx, "tcp", loopback(c.etcdPort))
+		conn, err := dialer.DialContext(ctx, "tcp", c.etcdPort.Address())
 		if err != nil {
 			return err
 		}

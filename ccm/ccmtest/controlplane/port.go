@@ -2,8 +2,6 @@ package controlplane
 
 import (
 	"errors"
-	"net"
-	"strconv"
 	"strings"
 )
 
@@ -12,10 +10,6 @@ const bindAttempts = 5
 
 // errPortTaken means that a server could not bind its port.
 var errPortTaken = errors.New("the port is in use")
-
-func loopback(port int) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-}
 
 // saysPortTaken reports whether the log shows that the server ended because its port was in use.
 func saysPortTaken(log string) bool {

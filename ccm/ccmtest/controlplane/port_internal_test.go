@@ -4,21 +4,23 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/freeport"
 )
 
 func TestOnFreePort_PortIsTaken_TriesAnother(t *testing.T) {
 	t.Parallel()
-	var port int
+	var port freeport.Port
 	tried := map[int]bool{}
 	err := onFreePort(&port, func() error {
-		tried[port] = true
+		tried[port.Number] = true
 		if len(tried) < 3 {
 			return errPortTaken
 		}
 		return nil
 	})
-	if err != nil || len(tried) != 3 || !tried[port] {
-		t.Errorf("after two ports in use: %v, port %d, tried %v", err, port, tried)
+	if err != nil || len(tried) != 3 || !tried[port.Number] {
+		t.Errorf("after two ports in use: %v, port %d, tried %v", err, port.Number, tried)
 	}
 
 	starts := 0
@@ -58,7 +60,7 @@ func TestServers_WhenTheirPortIsTaken_AreRecognized(t *testing.T) {
 	if _, err := c.audit.All(); err == nil {
 		t.Error("a disabled audit log was read")
 	}
-	c.etcdPort = taken
+	c.etcdPort.Number = taken
 	if err := c.startEtcd(t.Context()); !errors.Is(err, errPortTaken) {
 		t.Errorf("etcd on a port in use: %v", err)
 	}
@@ -66,7 +68,7 @@ func TestServers_WhenTheirPortIsTaken_AreRecognized(t *testing.T) {
 		func() error { return c.startEtcd(t.Context()) }); err != nil {
 		t.Fatal(err)
 	}
-	c.apiPort = taken
+	c.apiPort.Number = taken
 	if err := c.startAPIServer(t.Context()); !errors.Is(err, errPortTaken) {
 		t.Errorf("kube-apiserver on a port in use: %v", err)
 	}
