@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
-	"testing"
 )
 
 // The ports are below those that systems assign (Linux from 32768, macOS and Windows from 49152).
@@ -52,9 +51,16 @@ func (p Port) Close() error {
 	return p.reservation.Close()
 }
 
+// A test is a [testing.TB]. Package testing must not be in the programs that use this package.
+type test interface {
+	Helper()
+	Cleanup(func())
+	Fatal(...any)
+}
+
 // ForTest returns the number of a port that is reserved until the test and what it has started have
 // ended.
-func ForTest(t testing.TB) int {
+func ForTest(t test) int {
 	t.Helper()
 	port, err := Choose()
 	if err != nil {
