@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,6 +22,9 @@ func binary(t *testing.T, name, script string) job {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.test")
+	// A process that begins meanwhile would have the file open, which then cannot be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
