@@ -24,8 +24,7 @@ type Port struct {
 	reservation net.PacketConn
 }
 
-// Choose returns a port at which nothing listens. The caller closes the Port when its server has
-// ended.
+// Choose returns a port without a listener, which must be closed after its server has ended.
 func Choose() (port Port, err error) {
 	for range attempts {
 		port.Number = first + rand.IntN(last-first+1)
@@ -34,10 +33,7 @@ func Choose() (port Port, err error) {
 		}
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", port.Address()); err == nil {
-			err = listener.Close()
-		}
-		if err == nil {
-			return port, nil
+			return port, listener.Close()
 		}
 		_ = port.Close()
 	}

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -103,25 +102,17 @@ func TestMembers_NoSubnetNamed(t *testing.T) {
 }
 
 // allocateLoadBalancerNodePorts: false.
-func wantClosed(t *testing.T, notices []events.Notice) {
-	t.Helper()
-	wantTold(t, notices, "LoadBalancerWithoutMembers!")
-	if len(notices) > 0 && !strings.Contains(notices[0].Message, "for port 80/TCP, because") {
-		t.Errorf("the event is %q, want one about port 80/TCP alone", notices[0].Message)
-	}
-}
-
-func TestMembers_NoNodePort_HasAWarningAndNoMembers(t *testing.T) {
+func TestMembers_NoNodePort_NoMembers(t *testing.T) {
 	d, notices := build(t,
 		withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
 			v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
-	wantClosed(t, notices)
+	wantTold(t, notices)
 	if len(d.Ports[0].Pool.Members) != 0 || len(d.Ports[1].Pool.Members) != 2 ||
 		len(d.Backends) != 2 {
 		t.Errorf("%+v", d)
 	}
 	d, notices = build(t, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}))
-	wantClosed(t, notices)
+	wantTold(t, notices)
 	if len(d.Ports[0].Pool.Members) != 0 || len(d.Backends) != 0 {
 		t.Errorf("%+v", d)
 	}
