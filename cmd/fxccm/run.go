@@ -49,10 +49,17 @@ func runServer(line *commandLine, newApp appConstructor) error {
 	for _, warning := range completed.Warnings {
 		klog.Background().Info("Warning: " + warning)
 	}
+	return runApp(app)
+}
+
+// runApp starts the app, and stops it at a signal or at the app's shutdown.
+func runApp(app *fx.App) error {
+	// Without it, a signal during the start would end the process at once.
+	asked := app.Wait()
 	if err := start(app); err != nil {
 		return err
 	}
-	if code := serve(app); code != exitClean {
+	if code := end(app, <-asked); code != exitClean {
 		return &cli.ExitError{Code: code}
 	}
 	return nil
@@ -88,10 +95,9 @@ func stop(app *fx.App) error {
 	return app.Stop(ctx)
 }
 
-// serve waits for a signal or for the app's shutdown, and stops the app.
-func serve(app *fx.App) int {
-	asked := <-app.Wait()
-	exitOnNextSignal()
+// end stops the app, and returns the exit code.
+func end(app *fx.App, asked fx.ShutdownSignal) int {
+	defer exitOnNextSignal()()
 	log := klog.Background()
 	if asked.Signal != nil {
 		log.Info("Stopping; another signal exits at once", "signal", asked.Signal.String())
@@ -110,14 +116,20 @@ func serve(app *fx.App) int {
 	return asked.ExitCode
 }
 
-// exitOnNextSignal exits at a second signal without the drain. The goroutine lasts as long as the
-// process.
-func exitOnNextSignal() {
-	again := make(chan os.Signal, 1)
+// exitOnNextSignal exits at a second signal without the drain, until the app has stopped.
+func exitOnNextSignal() (stopped func()) {
+	again, done := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	go func() {
-		<-again
-		logs.FlushLogs()
-		os.Exit(exitDrainTimeout)
+		select {
+		case <-again:
+			logs.FlushLogs()
+			os.Exit(exitDrainTimeout)
+		case <-done:
+		}
 	}()
+	return func() {
+		signal.Stop(again)
+		close(done)
+	}
 }

@@ -575,7 +575,11 @@ func TestProvider_WithPath_ProgramServesTheProvider(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "acme")
 	script := "#!/bin/sh\nACME_REGION=of-the-script exec '" + self + "' \"$1\" describes\n"
-	if err := os.WriteFile(path, []byte(script), 0o700); err != nil {
+	// A process that begins meanwhile would have the file open, which then cannot be run.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, []byte(script), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	opened := newTerm()

@@ -24,7 +24,8 @@ type Port struct {
 	reservation net.PacketConn
 }
 
-// Choose returns a port without a listener, which must be closed after its server has ended.
+// Choose returns a port at which nothing listens. The caller closes the Port when its server has
+// ended.
 func Choose() (port Port, err error) {
 	for range attempts {
 		port.Number = first + rand.IntN(last-first+1)
@@ -33,7 +34,10 @@ func Choose() (port Port, err error) {
 		}
 		var listener net.Listener
 		if listener, err = net.Listen("tcp", port.Address()); err == nil {
-			return port, listener.Close()
+			err = listener.Close()
+		}
+		if err == nil {
+			return port, nil
 		}
 		_ = port.Close()
 	}

@@ -447,12 +447,15 @@ func startPlayground(t *testing.T) {
 	s := newShell(t)
 	s.background("playground", "make playground", "Ready.")
 	s.enter()
-	s.mustRun("kubectl apply -f docs/tutorial")
+	s.mustRun("kubectl apply -f docs/tutorial/nodes.yaml")
 	s.background("playground", "fxccm --kubeconfig=$CCM_KUBECONFIG "+
 		"--cloud-provider=openstack --cloud-config=cloud.conf --cluster-cidr=10.200.0.0/16",
 		"Term is ready")
-	s.mustRun(
-		"kubectl wait --for=jsonpath='{.status.loadBalancer.ingress}' --timeout=5m service/web")
+	const wait = "kubectl wait --timeout=5m --for=jsonpath="
+	s.mustRun(wait + "'{.spec.providerID}' nodes --all")
+	s.mustRun(wait + "'{.status.addresses}' nodes --all")
+	s.mustRun("kubectl apply -f docs/tutorial/web.yaml")
+	s.mustRun(wait + "'{.status.loadBalancer.ingress}' service/web")
 }
 
 // enter changes to a new folder with admin.conf, cloud.conf, and the folders of the project.

@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,6 +28,10 @@ type events struct {
 	failedTests int
 	// passed: the package passed.
 	passed bool
+
+	mu sync.Mutex
+	// running are the times since which tests run, without those that wait for their turn.
+	running map[string]time.Time
 }
 
 func (e *events) Write(p []byte) (int, error) {
@@ -45,8 +53,39 @@ func (e *events) Write(p []byte) (int, error) {
 		if found.Action == "pass" && found.Test == "" {
 			e.passed = true
 		}
+		e.follow(found)
 		e.to(bytes.Clone(line))
 	}
+}
+
+func (e *events) follow(found event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case found.Action == "output" || found.Test == "":
+	case found.begins():
+		e.running[found.Test] = time.Now()
+	default:
+		delete(e.running, found.Test)
+	}
+}
+
+// begins: from now on the test runs, maybe again.
+func (e event) begins() bool { return e.Action == "run" || e.Action == "cont" }
+
+// slow names the tests that have run for a time, the longest first.
+func (e *events) slow(least time.Duration) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var text strings.Builder
+	for _, name := range slices.SortedFunc(maps.Keys(e.running), func(a, b string) int {
+		return e.running[a].Compare(e.running[b])
+	}) {
+		if took := time.Since(e.running[name]); took >= least {
+			fmt.Fprintf(&text, ", %s %.0f s", name, took.Seconds())
+		}
+	}
+	return text.String()
 }
 
 // failure is the events of a package that failed as a whole.

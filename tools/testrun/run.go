@@ -114,13 +114,19 @@ func run(args []string) error {
 	})
 	r := &runner{
 		out: os.Stdout, limit: *limit, again: again, count: len(jobs), began: time.Now(),
-		running: map[string]time.Time{}, cpu: map[string]time.Duration{},
+		running: map[string]running{}, cpu: map[string]time.Duration{},
 		progress: progressFile(),
 	}
 	// Else the binaries, each in a group of its own, would go on without testrun.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return r.all(ctx, jobs, *p)
+}
+
+// A running job.
+type running struct {
+	began  time.Time
+	events *events
 }
 
 // A runner runs jobs and writes their events to out.
@@ -136,7 +142,7 @@ type runner struct {
 	mu sync.Mutex
 	// out receives whole lines.
 	out     io.Writer
-	running map[string]time.Time
+	running map[string]running
 	ended   int
 	failed  []string
 	// cpu is the CPU time of each job, with that of the processes that it has waited for.
@@ -178,8 +184,8 @@ func (r *runner) all(ctx context.Context, jobs []job, p int) error {
 
 // one runs a job.
 func (r *runner) one(ctx context.Context, j job) {
-	r.begin(j.Name)
-	events := &events{to: r.write}
+	events := &events{to: r.write, running: map[string]time.Time{}}
+	r.begin(j.Name, events)
 	err := r.process(ctx, j, events)
 	isTests := events.failedTests > 0
 	if err != nil && (!isTests || events.passed) {
@@ -240,10 +246,10 @@ func (r *runner) write(line []byte) {
 	_, _ = r.out.Write(line)
 }
 
-func (r *runner) begin(name string) {
+func (r *runner) begin(name string, events *events) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.running[name] = time.Now()
+	r.running[name] = running{time.Now(), events}
 }
 
 func (r *runner) end(name string, err error, isTests bool) {
@@ -311,13 +317,14 @@ func (r *runner) usage() string {
 		strings.Join(most, ", "))
 }
 
-// now says what runs.
+// now says what runs, with the tests that have run for a whole interval.
 func (r *runner) now() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var names []string
-	for name, began := range r.running {
-		names = append(names, fmt.Sprintf("%s (%.0f s)", short(name), time.Since(began).Seconds()))
+	for name, job := range r.running {
+		names = append(names, fmt.Sprintf("%s (%.0f s%s)", short(name),
+			time.Since(job.began).Seconds(), job.events.slow(progressInterval)))
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("tests: %d of %d packages after %.0f s, %d failed; running: %s", r.ended,

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -21,6 +22,9 @@ func binary(t *testing.T, name, script string) job {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.test")
+	// A process that begins meanwhile would have the file open, which then cannot be run.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +67,7 @@ func TestRunner_Job_FailureMayRunAgainOnlyIfATestFailed(t *testing.T) {
 			var out bytes.Buffer
 			r := &runner{
 				out: &out, progress: io.Discard, limit: c.limit,
-				running: map[string]time.Time{}, cpu: map[string]time.Duration{},
+				running: map[string]running{}, cpu: map[string]time.Duration{},
 			}
 			if c.again != "" {
 				r.again = patterns{regexp.MustCompile(c.again)}
@@ -82,6 +86,28 @@ func TestRunner_Job_FailureMayRunAgainOnlyIfATestFailed(t *testing.T) {
 				t.Errorf("the events cannot be read: %v", err)
 			}
 		})
+	}
+}
+
+func TestEvents_Slow_NamesTestsThatRunTheLongestFirst(t *testing.T) {
+	t.Parallel()
+	e := &events{to: func([]byte) {}, running: map[string]time.Time{}}
+	for _, line := range []string{
+		`{"Action":"start"}`,
+		`{"Action":"run","Test":"TestWaits"}`, `{"Action":"pause","Test":"TestWaits"}`,
+		`{"Action":"run","Test":"TestFirst"}`, `{"Action":"run","Test":"TestEnds"}`,
+		`{"Action":"output","Test":"TestFirst","Output":"the first state\n"}`,
+		`{"Action":"skip","Test":"TestEnds"}`, `{"Action":"cont","Test":"TestSecond"}`,
+	} {
+		if _, err := e.Write([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := e.slow(0), ", TestFirst 0 s, TestSecond 0 s"; got != want {
+		t.Errorf("tests that run: %q, want %q", got, want)
+	}
+	if got := e.slow(time.Hour); got != "" {
+		t.Errorf("tests that have run for an hour: %q, want none", got)
 	}
 }
 

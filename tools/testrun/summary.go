@@ -23,11 +23,13 @@ type result struct {
 
 type testRun struct {
 	failed bool
-	output []string
+	// notEnded: the events end before it does, because something ended the run.
+	notEnded bool
+	output   []string
 }
 
-// summary prints, for the files with the events of test runs, each test that failed once with the
-// end of its output, and each that failed and passed when it ran again.
+// summary prints, for the files with the events of test runs, each test that failed or did not end,
+// once with the end of its output, and each that failed and passed when it ran again.
 func summary(files []string) error {
 	tests, failed := 0, 0
 	for _, name := range files {
@@ -56,10 +58,24 @@ func readResults(from io.Reader) ([]*result, error) {
 	results := map[key]*result{}
 	output := map[key][]string{}
 	var order []*result
+	add := func(k key, run testRun) {
+		r := results[k]
+		if r == nil {
+			r = &result{name: k.name, test: k.test}
+			results[k] = r
+			order = append(order, r)
+		}
+		run.output = output[k]
+		r.runs = append(r.runs, run)
+	}
+	var open []key
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
+			for _, k := range open {
+				add(k, testRun{failed: true, notEnded: true})
+			}
 			return order, nil
 		}
 		if err != nil {
@@ -70,19 +86,19 @@ func readResults(from io.Reader) ([]*result, error) {
 			return nil, fmt.Errorf("a line is no event: %w", err)
 		}
 		k := key{e.Package, e.Test}
-		switch e.Action {
-		case "run", "start":
+		if e.Action == "run" || e.Action == "start" {
 			output[k] = nil
-		case "output":
+		}
+		if e.Action == "output" {
 			output[k] = append(output[k], strings.TrimSuffix(e.Output, "\n"))
-		case "pass", "fail":
-			r := results[k]
-			if r == nil {
-				r = &result{name: e.Package, test: e.Test}
-				results[k] = r
-				order = append(order, r)
-			}
-			r.runs = append(r.runs, testRun{failed: e.Action == "fail", output: output[k]})
+			continue
+		}
+		open = slices.DeleteFunc(open, func(other key) bool { return other == k })
+		if e.begins() || e.Action == "start" {
+			open = append(open, k)
+		}
+		if e.Action == "pass" || e.Action == "fail" {
+			add(k, testRun{failed: e.Action == "fail"})
 		}
 	}
 }
@@ -107,7 +123,11 @@ func printResults(to io.Writer, results []*result) (tests, failed int) {
 			if r.test == "" {
 				tests++
 			}
-			fmt.Fprintf(to, "FAILED: %s %s\n%s", short(r.name), r.test, end(last.output))
+			how := "FAILED"
+			if last.notEnded {
+				how = "NOT ENDED"
+			}
+			fmt.Fprintf(to, "%s: %s %s\n%s", how, short(r.name), r.test, end(last.output))
 		case r.runs[0].failed && !isParent(r, results):
 			flaky = append(flaky, r)
 		}

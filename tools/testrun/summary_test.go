@@ -54,3 +54,33 @@ FLAKY: p TestFlaky failed, and passed when it ran again alone
 		t.Errorf("%d tests, %d failed; want 5 and 3", tests, failed)
 	}
 }
+
+func TestSummary_RunThatWasEnded_NamesTheTestsThatRan(t *testing.T) {
+	t.Parallel()
+	const events = `{"Action":"start","Package":"p"}
+{"Action":"run","Package":"p","Test":"TestLater"}
+{"Action":"pause","Package":"p","Test":"TestLater"}
+{"Action":"run","Package":"p","Test":"TestGood"}
+{"Action":"pass","Package":"p","Test":"TestGood"}
+{"Action":"run","Package":"p","Test":"TestStuck"}
+{"Action":"run","Package":"p","Test":"TestStuck/part"}
+{"Action":"output","Package":"p","Test":"TestStuck/part","Output":"    x.go:1: 5 s  the nodes answer\n"}
+{"Action":"start","Package":"q"}
+{"Action":"out`
+	results, err := readResults(strings.NewReader(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	tests, failed := printResults(&out, results)
+	const want = `NOT ENDED: p TestStuck/part
+        x.go:1: 5 s  the nodes answer
+NOT ENDED: q 
+`
+	if out.String() != want {
+		t.Errorf("the summary is\n%s\nwant\n%s", out.String(), want)
+	}
+	if tests != 4 || failed != 3 {
+		t.Errorf("%d tests, %d failed; want 4 and 3", tests, failed)
+	}
+}

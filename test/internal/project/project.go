@@ -422,7 +422,7 @@ func (p *Project) WaitBalancer(id string, gone ...bool) Object {
 // Wait waits until check returns nil, and fails with its last error after a generous limit.
 func (p *Project) Wait(what string, check func() error) {
 	p.t.Helper()
-	deadline := time.Now().Add(15 * time.Minute)
+	deadline := time.Now().Add(6 * time.Minute)
 	for {
 		err := check()
 		if err == nil {

@@ -53,6 +53,22 @@ func (c *cluster) waitAnswers(what string, client *machine, target string, want 
 	c.tell("%s, %.1f s after the change", what, time.Since(began).Seconds())
 }
 
+// remove deletes the only Service, and waits until its load balancer is gone.
+func (c *cluster) remove(name string) {
+	c.t.Helper()
+	if err := c.kube.CoreV1().Services(metav1.NamespaceDefault).Delete(c.t.Context(), name,
+		metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
+	c.Wait("the load balancer of "+name+" is gone", func() error {
+		if all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers",
+			"loadbalancers"); len(all) > 0 {
+			return fmt.Errorf("%v", all)
+		}
+		return nil
+	})
+}
+
 func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
@@ -69,21 +85,8 @@ func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
 	}
 	c.tell("%v answer to %s", by, seen)
 
-	if err := c.kube.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), "web",
-		metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	c.remove("web")
 	c.waitAnswers("no node answers for the deleted Service", client, target, "")
-	c.Wait("its load balancer is gone", func() error {
-		if all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers",
-			"loadbalancers"); len(all) > 0 {
-			return fmt.Errorf("%v", all)
-		}
-		return nil
-	})
-	if by, _ := answers(client, target, tries/4); by[""] != tries/4 {
-		t.Errorf("a deleted Service is answered by %v", by)
-	}
 }
 
 func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T) {
@@ -173,6 +176,10 @@ func TestService_WithSourceRangesAndMonitor_OnlyNodesThatListenAnswer(t *testing
 		}
 		return nil
 	})
+
+	// While the nodes answer: Octavia's driver agent repeats a member's new status, if its listener
+	// is deleted by then, for eleven minutes, in which it handles no floating IP of any test.
+	c.remove("web")
 }
 
 // waitMembers waits until the members have these operating statuses, by the names of their nodes.

@@ -255,7 +255,7 @@ func OfServices() []Event {
 		},
 		{
 			WithoutMembers, "No node, and no pod of the Service, can be a member of the load balancer.",
-			"Check the node selector, and whether nodes have an address in the load balancer's IP family.",
+			"Check the node selector, the node ports of the Service, and whether nodes have an address in the load balancer's IP family.",
 		},
 	}
 }

@@ -22,8 +22,7 @@ func (b *builder) backends() []Backend {
 	if b.Pods != nil {
 		return b.hostBackends()
 	}
-	if !slices.ContainsFunc(b.Service.Spec.Ports,
-		func(port v1.ServicePort) bool { return b.nodePort(port) != 0 }) {
+	if b.sayIfClosed() {
 		return nil
 	}
 	selected := b.selected()
@@ -39,6 +38,22 @@ func (b *builder) backends() []Backend {
 	b.warnNotReady(found, isNotReady)
 	b.sayIfNone(selected, found)
 	return found
+}
+
+// sayIfClosed names the ports without a node port, and reports whether no port has one.
+func (b *builder) sayIfClosed() bool {
+	var closed []string
+	for _, port := range b.Service.Spec.Ports {
+		if b.nodePort(port) == 0 {
+			closed = append(closed, portName(port))
+		}
+	}
+	if len(closed) > 0 {
+		b.warn(events.WithoutMembers, "the load balancer has no members for port "+
+			strings.Join(closed, ", ")+", because the Service has no node port for it; allocate "+
+			"node ports, or set member-target to pod")
+	}
+	return len(closed) == len(b.Service.Spec.Ports)
 }
 
 // selected returns the nodes that the Service's node selector chooses.

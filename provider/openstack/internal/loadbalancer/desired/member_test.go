@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,17 +103,25 @@ func TestMembers_NoSubnetNamed(t *testing.T) {
 }
 
 // allocateLoadBalancerNodePorts: false.
-func TestMembers_NoNodePort_NoMembers(t *testing.T) {
+func wantClosed(t *testing.T, notices []events.Notice) {
+	t.Helper()
+	wantTold(t, notices, "LoadBalancerWithoutMembers!")
+	if len(notices) > 0 && !strings.Contains(notices[0].Message, "for port 80/TCP, because") {
+		t.Errorf("the event is %q, want one about port 80/TCP alone", notices[0].Message)
+	}
+}
+
+func TestMembers_NoNodePort_HasAWarningAndNoMembers(t *testing.T) {
 	d, notices := build(t,
 		withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
 			v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
-	wantTold(t, notices)
+	wantClosed(t, notices)
 	if len(d.Ports[0].Pool.Members) != 0 || len(d.Ports[1].Pool.Members) != 2 ||
 		len(d.Backends) != 2 {
 		t.Errorf("%+v", d)
 	}
 	d, notices = build(t, withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80}))
-	wantTold(t, notices)
+	wantClosed(t, notices)
 	if len(d.Ports[0].Pool.Members) != 0 || len(d.Backends) != 0 {
 		t.Errorf("%+v", d)
 	}
