@@ -280,7 +280,11 @@ func TestTakeover_FromTheProgramOfOCCM_AndBack(t *testing.T) {
 		then := o.inventory()
 		program = o.in(t).startProgram()
 		o.waitDone(program)
-		if writes := o.writes(program); len(writes) > 0 {
+		// A changed monitor is a difference below, except for the name of a guest's.
+		writes := slices.DeleteFunc(o.writes(program), func(line string) bool {
+			return strings.HasPrefix(line, "PUT ") && strings.Contains(line, "/healthmonitors/")
+		})
+		if len(writes) > 0 {
 			o.t.Errorf("OCCM has changed it by\n%s", strings.Join(writes, "\n"))
 		}
 		if lines := then.Differences(o.inventory()); len(lines) > 0 {

@@ -223,10 +223,21 @@ var unordered = []string{
 	"allowed_address_pairs", "routes", "security_group_rules",
 }
 
-// inventory is all that the project has; lists that have no order are sorted.
+// inventory is all that the project has; lists that have no order are sorted. OCCM names the
+// monitor of a guest after the Service when it serves the Service, and after the load balancer when
+// the nodes change (ensureOctaviaHealthMonitor, its two callers). Both are the same here.
 func (o *occm) inventory() project.Inventory {
 	o.t.Helper()
 	all := o.Inventory()
+	for _, pool := range all.Of("pool") {
+		monitor := all["health monitor "+project.Text(pool, "healthmonitor_id")]
+		lb := all["load balancer "+strings.Join(references(pool["loadbalancers"]), "")]
+		of, _ := strings.CutPrefix(project.Text(pool, "name"), "pool_")
+		index, _, _ := strings.Cut(of, "_")
+		if monitor["name"] == "monitor_"+index+"_"+project.Text(lb, "name") {
+			monitor["name"] = "monitor_" + of
+		}
+	}
 	for _, object := range all {
 		for _, name := range unordered {
 			if list, is := object[name].([]any); is {
