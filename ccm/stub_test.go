@@ -66,15 +66,17 @@ func runWarnings(s ccm.Status) []string {
 const limit = waittest.Limit
 
 // eventually waits until the condition holds. A failure shows the last value.
-func eventually[T any](t *testing.T, see func() T, want func(T) bool, what string) T {
+func eventually[T any](
+	t *testing.T, see func() T, want func(T) bool, what string,
+) (seen T) {
 	t.Helper()
-	return waittest.Eventually(t, "the test sees: "+what,
-		func(context.Context) (seen T, err error) {
-			if seen = see(); !want(seen) {
-				err = fmt.Errorf("%+v", seen)
-			}
-			return seen, err
-		})
+	waittest.Until(t, "the test sees: "+what, func() error {
+		if seen = see(); !want(seen) {
+			return fmt.Errorf("%+v", seen)
+		}
+		return nil
+	})
+	return seen
 }
 
 // newManager returns a stopped Manager.

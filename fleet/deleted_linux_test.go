@@ -9,6 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/hosting/process"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 )
 
@@ -36,7 +37,7 @@ func TestDeletedCluster_ProviderRunsInAProcess_ItsLoadBalancersAreDeleted(t *tes
 	w.waitRecorded("gone")
 	w.deleteCluster("gone")
 	w.turnOff("gone")
-	eventually(t, "no load balancer is left", func() error {
+	waittest.Until(t, "no load balancer is left", func() error {
 		if left := w.loadBalancers(); len(left) > 0 {
 			return fmt.Errorf("left are %q: %+v", left, statusOf(r, w.namespace+".gone"))
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -127,7 +128,7 @@ func (w *deletedWorld) define() {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		w.t.Fatal(err)
 	}
-	eventually(w.t, "the API server serves Clusters", func() error {
+	waittest.Until(w.t, "the API server serves Clusters", func() error {
 		_, err := w.clustersAPI().List(w.t.Context(), metav1.ListOptions{})
 		return err
 	})
@@ -309,7 +310,7 @@ func (w *deletedWorld) turnOff(names ...string) {
 func (w *deletedWorld) waitRecorded(names ...string) {
 	w.t.Helper()
 	for _, name := range names {
-		eventually(w.t, "the Cluster "+name+" has the finalizer", func() error {
+		waittest.Until(w.t, "the Cluster "+name+" has the finalizer", func() error {
 			object, err := w.get(name)
 			if err == nil && !slices.Contains(object.GetFinalizers(), finalizer) {
 				err = fmt.Errorf("it has %q", object.GetFinalizers())
@@ -340,7 +341,7 @@ func (w *deletedWorld) loadBalancers() (names []string) {
 func (w *deletedWorld) waitTried(r *running, name string) {
 	w.t.Helper()
 	var first time.Time
-	eventually(w.t, "the cluster "+name+" was looked at again", func() error {
+	waittest.Until(w.t, "the cluster "+name+" was looked at again", func() error {
 		status := statusOf(r, w.namespace+"."+name)
 		switch {
 		case status.State != fleet.StateFailed || status.RetryAt.IsZero():
@@ -358,7 +359,7 @@ func (w *deletedWorld) waitTried(r *running, name string) {
 // waitReason waits until the status of a Cluster has one of these reasons.
 func (w *deletedWorld) waitReason(r *running, name string, reasons ...string) {
 	w.t.Helper()
-	eventually(w.t, "the status of "+name+" says "+strings.Join(reasons, " or "), func() error {
+	waittest.Until(w.t, "the status of "+name+" says "+strings.Join(reasons, " or "), func() error {
 		got := statusOf(r, w.namespace+"."+name)
 		if !slices.ContainsFunc(reasons, func(reason string) bool {
 			return strings.Contains(got.Reason, reason)
@@ -410,7 +411,7 @@ func TestDeletedCluster_ProofIsMissing_OnlyReadsReachTheCloud(t *testing.T) {
 		})
 	})
 	w.waitRecorded(append(slices.Clone(on), "other-twin", "failing")...)
-	eventually(t, "the cluster without the option is served", func() error {
+	waittest.Until(t, "the cluster without the option is served", func() error {
 		if got := statusOf(off, w.namespace+".off"); !got.Ready {
 			return fmt.Errorf("it is %+v", got)
 		}
@@ -428,7 +429,7 @@ func TestDeletedCluster_ProofIsMissing_OnlyReadsReachTheCloud(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(fail)
-	eventually(t, "the source fails", func() error {
+	waittest.Until(t, "the source fails", func() error {
 		if problems := failing.Status().Problems; len(problems) != 1 {
 			return fmt.Errorf("problems: %q", problems)
 		}
@@ -524,7 +525,7 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 		})
 	}
 	var leader, other string
-	eventually(t, "a replica tries to delete the load balancers of gone", func() error {
+	waittest.Until(t, "a replica tries to delete the load balancers of gone", func() error {
 		for name, r := range replicas {
 			status := statusOf(r, w.namespace+".gone")
 			if status.Leader == name && strings.Contains(status.Reason, "default_second") {
@@ -537,7 +538,7 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 	if err := proxies[leader].Set(netfault.BlackHole()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the other replica goes on", func() error {
+	waittest.Until(t, "the other replica goes on", func() error {
 		status := statusOf(replicas[other], w.namespace+".gone")
 		if status.Leader != other || !strings.Contains(status.Reason, "default_second") {
 			return fmt.Errorf("it is %+v", status)
@@ -546,7 +547,7 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 	})
 	restore()
 
-	eventually(t, "the finalizer of gone is removed, and keyless is gone", func() error {
+	waittest.Until(t, "the finalizer of gone is removed, and keyless is gone", func() error {
 		object, err := w.get("gone")
 		if err != nil || !slices.Equal(object.GetFinalizers(), []string{hold}) {
 			return fmt.Errorf("gone has %v (%v)", object.GetFinalizers(), err)
@@ -560,7 +561,7 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 	if got := w.loadBalancers(); !slices.Equal(got, want) {
 		t.Errorf("the load balancers %q are left, want %q", got, want)
 	}
-	eventually(t, "the Lease of keyless is deleted", func() error {
+	waittest.Until(t, "the Lease of keyless is deleted", func() error {
 		_, err := w.leases().Get(t.Context(), "fleet-on."+w.namespace+".keyless",
 			metav1.GetOptions{})
 		if !apierrors.IsNotFound(err) {
@@ -619,7 +620,7 @@ func TestDeletedCluster_UIDIsForged_NoLoadBalancerOfAnotherIsDeleted(t *testing.
 	a.done <- <-a.done
 	b := w.startCleaner("b", "on")
 	w.waitReason(b, "changed", "reports another UID of kube-system")
-	eventually(t, "an event reports it", func() error {
+	waittest.Until(t, "an event reports it", func() error {
 		events, err := w.client.CoreV1().Events(w.namespace).List(t.Context(),
 			metav1.ListOptions{FieldSelector: "reason=DisputedClusterUID"})
 		if err == nil && len(events.Items) < 2 {

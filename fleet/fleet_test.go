@@ -27,9 +27,9 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -208,14 +208,11 @@ func (w *world) terms(name string) int {
 // a busy machine a replica may be late, and the others keep its clusters for a while, then longer.
 func (w *world) waitServed(clusters int, replicas ...*running) {
 	w.t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(w.t.Context(), 50*time.Millisecond, 5*time.Minute, true,
-		func(context.Context) (bool, error) {
-			last = w.servedWhere(clusters, replicas)
-			return last == nil, nil
-		})
+	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	defer cancel()
+	err := waittest.Poll(ctx, func() error { return w.servedWhere(clusters, replicas) })
 	if err != nil {
-		w.t.Fatalf("%d clusters are not served where they are preferred: %v", clusters, last)
+		w.t.Fatalf("%d clusters are not served where they are preferred: %v", clusters, err)
 	}
 }
 
@@ -338,7 +335,7 @@ func TestFleet_ManyClusters_WatchTheirLeasesWithOneRequest(t *testing.T) {
 	a := w.start("a", func(p *fleet.Params) { p.Management = proxy.RESTConfig() })
 	w.waitServed(clusters, a)
 	// The one may have ended at this moment, and a new one begins.
-	eventually(t, "the fleet has one watch in the management cluster", func() error {
+	waittest.Until(t, "the fleet has one watch in the management cluster", func() error {
 		if n := watches.Load(); n != 1 {
 			return fmt.Errorf("there are %d watches", n)
 		}
@@ -374,14 +371,14 @@ func TestFleet_CredentialsAreReplaced_ManagerUsesTheNewOnes(t *testing.T) {
 			return nil
 		}
 	}
-	eventually(t, "requests have the first token", seen("old"))
+	waittest.Until(t, "requests have the first token", seen("old"))
 	w.change(func(all []fleet.Cluster) []fleet.Cluster {
 		all[0].RESTConfig = &rest.Config{Host: server.URL, BearerToken: "new"}
 		return all
 	})
-	eventually(t, "requests have the second token", seen("new"))
+	waittest.Until(t, "requests have the second token", seen("new"))
 	tokens.Clear()
-	eventually(t, "requests have the second token again", seen("new"))
+	waittest.Until(t, "requests have the second token again", seen("new"))
 	if seen("old")() == nil {
 		t.Error("a request had the replaced token")
 	}
@@ -421,12 +418,12 @@ func TestFleet_ProxyIsReplaced_RequestsGoThroughTheNewOneInTheSameTerm(t *testin
 	second, secondAsked := through()
 	w.clusters[0].RESTConfig = first
 	w.start("only", asking)
-	eventually(t, "requests go through the first proxy", wasAsked(firstAsked))
+	waittest.Until(t, "requests go through the first proxy", wasAsked(firstAsked))
 	w.change(func(all []fleet.Cluster) []fleet.Cluster {
 		all[0].RESTConfig = second
 		return all
 	})
-	eventually(t, "requests go through the second proxy", wasAsked(secondAsked))
+	waittest.Until(t, "requests go through the second proxy", wasAsked(secondAsked))
 	if got := w.terms("cluster-0"); got != 1 {
 		t.Errorf("the cluster had %d terms", got)
 	}
@@ -461,7 +458,7 @@ func TestFleet_ConfigurationOfAClusterChanges_OnlyThisOneHasAnotherTerm(t *testi
 			return all
 		})
 		want += test.terms
-		eventually(t, "the change of the "+test.name+" has its effect", func() error {
+		waittest.Until(t, "the change of the "+test.name+" has its effect", func() error {
 			if got := w.terms("cluster-0"); got != want {
 				return fmt.Errorf("the cluster had %d terms, want %d", got, want)
 			}
@@ -521,16 +518,17 @@ func TestFleet_CloudConfigIsReplaced_TheProviderDecidesWhetherTheTermContinues(t
 	}
 	down.Store(true)
 	give("second")
-	eventually(t, "the status says why the term keeps its credentials", reason("Keystone is down"))
+	waittest.Until(t, "the status says why the term keeps its credentials",
+		reason("Keystone is down"))
 	down.Store(false)
-	eventually(t, "they are replaced when Keystone is back", reason(""))
+	waittest.Until(t, "they are replaced when Keystone is back", reason(""))
 	mu.Lock()
 	if taken != "second" || w.terms("cluster-0") != 1 {
 		t.Errorf("the provider has %q in %d terms", taken, w.terms("cluster-0"))
 	}
 	mu.Unlock()
 	give("another project")
-	eventually(t, "another term has begun", func() error {
+	waittest.Until(t, "another term has begun", func() error {
 		if got := w.terms("cluster-0"); got != 2 {
 			return fmt.Errorf("the cluster had %d terms", got)
 		}
@@ -574,7 +572,7 @@ func TestFleet_ClustersComeAndGo_AreServedAndDrained(t *testing.T) {
 	w.change(func(all []fleet.Cluster) []fleet.Cluster {
 		return append(all[1:], newCluster("newcomer"))
 	})
-	eventually(t, "the newcomer is served and the first cluster is not", func() error {
+	waittest.Until(t, "the newcomer is served and the first cluster is not", func() error {
 		by := w.served()
 		if by["newcomer"] == "" || by["cluster-0"] != "" || len(by) != 3 {
 			return fmt.Errorf("served are %v", by)
@@ -585,7 +583,7 @@ func TestFleet_ClustersComeAndGo_AreServedAndDrained(t *testing.T) {
 		t.Errorf("a cluster that stayed had %d terms", got)
 	}
 	leases := w.leases()
-	eventually(t, "only the Lease of the cluster that left is deleted", func() error {
+	waittest.Until(t, "only the Lease of the cluster that left is deleted", func() error {
 		for name, want := range map[string]bool{
 			"cluster-0": false, "cluster-1": true, "cluster-2": true, "newcomer": true,
 		} {
@@ -622,7 +620,7 @@ func TestFleet_ClusterLeavesOneReplica_TheLeaseOfItsNewLeaderIsNotDeleted(t *tes
 		http.HandlerFunc(func(out http.ResponseWriter, in *http.Request) {
 			if in.Method == http.MethodDelete && strings.HasSuffix(in.URL.Path, lease) {
 				deletions.Add(1)
-				eventually(t, "the other replica has taken the Lease", func() error {
+				waittest.Until(t, "the other replica has taken the Lease", func() error {
 					return ledBy("b")
 				})
 			}
@@ -657,13 +655,13 @@ func TestFleet_ClusterLeavesOneReplica_TheLeaseOfItsNewLeaderIsNotDeleted(t *tes
 		t.Fatal(err)
 	}
 	close(leave)
-	eventually(t, "the other replica serves the cluster", func() error {
+	waittest.Until(t, "the other replica serves the cluster", func() error {
 		if by := w.served()["cluster-0"]; by != "b" || deletions.Load() == 0 {
 			return fmt.Errorf("it is served by %q after %d deletions", by, deletions.Load())
 		}
 		return nil
 	})
-	eventually(t, "the first replica has finished", func() error {
+	waittest.Until(t, "the first replica has finished", func() error {
 		if c := a.Status().Clusters; len(c) != 0 {
 			return fmt.Errorf("it has %v", c)
 		}
@@ -685,7 +683,7 @@ func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testin
 		all[0] = fleet.Cluster{Name: all[0].Name, Err: errors.New("the kubeconfig is garbled")}
 		return append(all, fleet.Cluster{Name: "broken", Err: errors.New("no kubeconfig")})
 	})
-	eventually(t, "the Status says what is wrong", func() error {
+	waittest.Until(t, "the Status says what is wrong", func() error {
 		reasons := map[string]fleet.ClusterStatus{}
 		for _, c := range r.Status().Clusters {
 			reasons[c.Name] = c
@@ -828,7 +826,7 @@ func TestFleet_SourceFails_ClustersStayServed(t *testing.T) {
 	})
 	w.waitServed(2, r)
 	close(failed)
-	eventually(t, "the Status names the source's error", func() error {
+	waittest.Until(t, "the Status names the source's error", func() error {
 		if problems := r.Status().Problems; len(problems) != 1 ||
 			problems[0] != "source: the directory is gone" {
 			return fmt.Errorf("problems: %q", problems)
@@ -856,11 +854,4 @@ func TestNew_InvalidParams_AreNamed(t *testing.T) {
 	if _, err := fleet.New(params); err == nil || !strings.Contains(err.Error(), "renewDeadline") {
 		t.Errorf("a renew deadline beyond the lease duration: %v", err)
 	}
-}
-
-func eventually(t *testing.T, what string, probe func() error) {
-	t.Helper()
-	ccmtest.Eventually(t, what, func(context.Context) (struct{}, error) {
-		return struct{}{}, probe()
-	})
 }

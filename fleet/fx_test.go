@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestModule_StartTimesOutInALaterHook_FleetEndsAndStartsAgain(t *testing.T) {
@@ -38,7 +39,7 @@ func TestModule_StartTimesOutInALaterHook_FleetEndsAndStartsAgain(t *testing.T) 
 	ended, end := context.WithCancel(t.Context())
 	end()
 	// A fleet that runs refuses to run twice.
-	eventually(t, "the end of the fleet", func() error { return f.Run(ended) })
+	waittest.Until(t, "the end of the fleet", func() error { return f.Run(ended) })
 	slow = false
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)

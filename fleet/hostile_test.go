@@ -18,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // hostile is an API server that answers lists of nodes as the test wants, and watches with silence.
@@ -136,7 +137,7 @@ func TestFleet_ClusterExceedsItsLimits_IsStoppedAndOthersAreServed(t *testing.T)
 			w, h := newWorld(t, 3), newHostile(t)
 			h.list.Store(&list)
 			r := w.start("only", withNodes(w, h))
-			eventually(t, "the status says why the cluster is not served", func() error {
+			waittest.Until(t, "the status says why the cluster is not served", func() error {
 				c := statusOf(r, "hostile")
 				if c.State != fleet.StateFailed || c.RetryAt.IsZero() || c.Leader != "" ||
 					!strings.Contains(c.Reason, "fleet.Limits.ObjectBytes") {
@@ -146,7 +147,7 @@ func TestFleet_ClusterExceedsItsLimits_IsStoppedAndOthersAreServed(t *testing.T)
 			})
 			w.awaitOthers()
 			h.list.Store(nil)
-			eventually(t, "the cluster is served again", func() error {
+			waittest.Until(t, "the cluster is served again", func() error {
 				if c := statusOf(r, "hostile"); !c.Ready {
 					return fmt.Errorf("it is %+v", c)
 				}
@@ -160,7 +161,7 @@ func TestFleet_ClusterExceedsItsLimits_IsStoppedAndOthersAreServed(t *testing.T)
 // awaitOthers waits until all clusters but the hostile one are served.
 func (w *world) awaitOthers() {
 	w.t.Helper()
-	eventually(w.t, "the other clusters are served", func() error {
+	waittest.Until(w.t, "the other clusters are served", func() error {
 		by := w.served()
 		for _, c := range w.clusters {
 			if c.Name != "hostile" && by[c.Name] == "" {
@@ -215,21 +216,21 @@ func TestFleet_APIServerIsDead_OnlyAProbeIsLeftUntilItAnswers(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "each dead cluster is stopped and probed", func() error {
+	waittest.Until(t, "each dead cluster is stopped and probed", func() error {
 		if n := failed(); n != hostileClusters || h.probes.Load() < hostileClusters {
 			return fmt.Errorf("%d clusters have failed, %d probes", n, h.probes.Load())
 		}
 		return nil
 	})
 	// The replica and the two other clusters have some goroutines, each dead cluster has one.
-	eventually(t, "the goroutines of the dead clusters end", func() error {
+	waittest.Until(t, "the goroutines of the dead clusters end", func() error {
 		if n := runtime.NumGoroutine() - alive; n > 100+2*hostileClusters {
 			return fmt.Errorf("there are %d more than before", n)
 		}
 		return nil
 	})
 	probes, others := h.probes.Load(), h.others.Load()
-	eventually(t, "the dead clusters are probed again", func() error {
+	waittest.Until(t, "the dead clusters are probed again", func() error {
 		if h.probes.Load() == probes {
 			return errors.New("no probe came")
 		}
@@ -239,7 +240,7 @@ func TestFleet_APIServerIsDead_OnlyAProbeIsLeftUntilItAnswers(t *testing.T) {
 		t.Errorf("%d requests that were no probes reached the dead API server", got)
 	}
 	h.down.Store(false)
-	eventually(t, "all clusters are served", func() error {
+	waittest.Until(t, "all clusters are served", func() error {
 		for _, c := range r.Status().Clusters {
 			if !c.Ready {
 				return fmt.Errorf("%s is %+v", c.Name, c)
@@ -303,7 +304,7 @@ func TestFleet_ListIsAnsweredWithALongStatus_LogLinesAreShort(t *testing.T) {
 		}
 	}, funcr.Options{})
 	r := w.start("only", withNodes(w, h), func(p *fleet.Params) { p.Logger = &log })
-	eventually(t, "the informer of nodes logs the answer", func() error {
+	waittest.Until(t, "the informer of nodes logs the answer", func() error {
 		if !isLogged.Load() {
 			return fmt.Errorf("the cluster is %+v", statusOf(r, "hostile"))
 		}

@@ -14,12 +14,13 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // awaitServedBy waits until a cluster is served by a replica.
 func (w *world) awaitServedBy(name, replica string) {
 	w.t.Helper()
-	eventually(w.t, name+" is served by "+replica, func() error {
+	waittest.Until(w.t, name+" is served by "+replica, func() error {
 		if by := w.served()[name]; by != replica {
 			return fmt.Errorf("it is served by %q", by)
 		}
@@ -55,7 +56,7 @@ func TestFleet_ReplicaIsCutOffFromOneCluster_AnotherServesItAndTheRestStays(t *t
 	})
 	w.waitServed(clusters+1, a)
 	b := w.start("b", change, func(p *fleet.Params) { p.Weight = 0 }) // a is preferred
-	eventually(t, "the second replica waits", func() error {
+	waittest.Until(t, "the second replica waits", func() error {
 		if got := len(b.Status().Replicas); got != 2 {
 			return fmt.Errorf("it sees %d replicas", got)
 		}
@@ -135,7 +136,7 @@ func TestFleet_ProviderHangsWhenItsReplicaStops_OthersAreHandedOverAndTheErrorNa
 	if c := statusOf(a, hanging); c.State != ccm.StateDraining {
 		t.Errorf("the cluster that hangs is %+v", c)
 	}
-	eventually(t, "the replica stops", func() error {
+	waittest.Until(t, "the replica stops", func() error {
 		if len(a.done) == 0 {
 			return errors.New("it has not")
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // inCluster makes the Leases be in the clusters, each with a name of its own, because the clusters
@@ -81,7 +82,7 @@ func TestLockWorkload_ClusterHasItsOwnCCM_OneOfThemActs(t *testing.T) {
 	stopOwn := own()
 	w.awaitServedBy(name, "own")
 	r := w.start("fleet", w.inCluster)
-	eventually(t, "the fleet waits for the cluster's own Manager", func() error {
+	waittest.Until(t, "the fleet waits for the cluster's own Manager", func() error {
 		if c := statusOf(r, name); c.State != ccm.StateStandby || c.Leader == "" ||
 			c.Leader == "fleet" {
 			return fmt.Errorf("it is %+v", c)

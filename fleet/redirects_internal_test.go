@@ -9,9 +9,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestSources_ManagementClusterRedirects_NoRequestLeavesIt(t *testing.T) {
@@ -53,13 +54,14 @@ func TestSources_ManagementClusterRedirects_NoRequestLeavesIt(t *testing.T) {
 			_ = source.Run(ctx, func([]Cluster) {})
 		}()
 		// The client asks again after it has followed the redirect, or has not.
-		for begun := time.Now(); redirects.Load() < 2 && time.Since(begun) < time.Minute; {
+		waittest.Until(t, test.name+" has asked again, or ended", func() bool {
 			select {
 			case <-ended:
-				begun = time.Time{}
-			case <-time.After(time.Millisecond):
+				return true
+			default:
+				return redirects.Load() >= 2
 			}
-		}
+		})
 		stop()
 		<-ended
 		api.Close()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // kubeconfig is one with a token.
@@ -59,7 +60,7 @@ func follow(t *testing.T, source fleet.Source) func(want string) {
 	last := "no update"
 	return func(want string) {
 		t.Helper()
-		eventually(t, "the source yields "+want, func() error {
+		waittest.Until(t, "the source yields "+want, func() error {
 			for last != want {
 				select {
 				case last = <-updates:
@@ -135,7 +136,7 @@ func TestFleet_KubeconfigHasAFieldThatActs_StatusNamesTheField(t *testing.T) {
 		p.Source = fleet.SourceFunc(fleet.Directory(dir).Run)
 	})
 	const want = "users[0].user.exec is not allowed in the kubeconfig of a fleet"
-	eventually(t, "the status names the field", func() error {
+	waittest.Until(t, "the status names the field", func() error {
 		c := statusOf(r, "a")
 		if c.State != fleet.StateFailed || !strings.Contains(c.Reason, want) ||
 			strings.Contains(c.Reason, "secret") {

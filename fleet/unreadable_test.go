@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // farTime is a time that the API server accepts. It writes it in JSON as one of the year 10000,
@@ -62,7 +63,7 @@ func TestFleet_LeaseHasATimeThatJSONCannotHold_AnotherReplicaTakesOver(t *testin
 	b := w.start("b")
 	a.stop()
 	a.done <- <-a.done
-	eventually(t, "the other replica serves the cluster", func() error {
+	waittest.Until(t, "the other replica serves the cluster", func() error {
 		if by := w.served()[w.clusters[0].Name]; by != b.name {
 			return errors.New("the cluster is served by " + by)
 		}

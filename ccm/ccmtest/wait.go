@@ -18,5 +18,10 @@ const WaitLimit = waittest.Limit
 // sentence "timed out waiting until …". The context of probe ends at the limit.
 func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
 	t.Helper()
-	return waittest.Eventually(t, what, probe)
+	var value T
+	waittest.Until(t, what, func(ctx context.Context) (err error) {
+		value, err = probe(ctx)
+		return err
+	})
+	return value
 }

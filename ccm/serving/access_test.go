@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // reviewer is an API server that only serves reviews. The test decides their results.
@@ -208,7 +209,7 @@ func TestAccess_RepeatedRequests_ReviewsAreCached(t *testing.T) {
 	// A refusal expires after its cache TTL.
 	get(t, c, r.Server, "/statusz").wants(t, http.StatusForbidden, "")
 	v.change(func() { v.mayRead = append(v.mayRead, "system:anonymous") })
-	eventually(t, "the new permission takes effect", func() bool {
+	waittest.Until(t, "the new permission takes effect", func() bool {
 		a, err := tryGet(c, r.Server, "/statusz")
 		return err == nil && a.StatusCode == http.StatusOK
 	})
@@ -241,7 +242,7 @@ func TestAccess_ReviewsAreForbidden_ResponseNamesTheMissingRules(t *testing.T) {
 func TestAccess_WithoutTheConfigMap_TokensAreAccepted(t *testing.T) {
 	v := &reviewer{tokens: map[string]string{"good": "alice"}, mayRead: []string{"alice"}}
 	r := serveFor(t, v.start(t), nil)
-	eventually(t, "a token is accepted", func() bool {
+	waittest.Until(t, "a token is accepted", func() bool {
 		a, err := tryGet(client(t, nil), r.Server, "/metrics", bearer("good"))
 		return err == nil && a.StatusCode == http.StatusOK
 	})
@@ -254,7 +255,7 @@ func TestAccess_LookupFails_ProtectedPathsReturnTheReason(t *testing.T) {
 			c.Authentication.TolerateLookupFailure = true
 		})
 	c := client(t, nil)
-	eventually(t, "the response has the reason", func() bool {
+	waittest.Until(t, "the response has the reason", func() bool {
 		a := get(t, c, strict.Server, "/metrics")
 		return a.StatusCode == http.StatusServiceUnavailable &&
 			strings.Contains(a.body, "extension-apiserver-authentication-reader") &&
@@ -267,7 +268,7 @@ func TestAccess_LookupFails_ProtectedPathsReturnTheReason(t *testing.T) {
 		"subjectaccessreviews")
 
 	away := serve(t, nil)
-	eventually(t, "the response reports that the API server cannot be reached", func() bool {
+	waittest.Until(t, "the response reports that the API server cannot be reached", func() bool {
 		a := get(t, c, away.Server, "/metrics")
 		return a.StatusCode == http.StatusServiceUnavailable &&
 			strings.Contains(a.body, "cannot be reached")
@@ -306,7 +307,7 @@ func TestAccess_ClientCertificate_IsVerified(t *testing.T) {
 
 	// The CA is replaced.
 	write(t, dir, "ca.crt", stranger.PEM)
-	eventually(t, "the new CA is trusted", func() bool {
+	waittest.Until(t, "the new CA is trusted", func() bool {
 		return get(t, with(stranger.client("root", "system:masters")), r.Server,
 			"/metrics").StatusCode == http.StatusOK
 	})
@@ -387,7 +388,7 @@ func TestAccess_HealthChecks_DoNotReceiveCredentials(t *testing.T) {
 	ctx, cancel := cancelable(t)
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-m.Done() })
-	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	waittest.Until(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	r := run(t, newServer(t, m, skipLookup))
 	for _, path := range []string{"/healthz", "/healthz/watcher"} {
 		get(t, client(t, nil), r.Server, path, bearer("good"), "X-Remote-User: root",

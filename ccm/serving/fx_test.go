@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // app describes an fx app with a Manager and a Server.
@@ -87,14 +88,14 @@ func TestModule_ManagerDrains_ProbesAreAnswered(t *testing.T) {
 				fx.Provide(ccm.AsController(func() ccm.Controller { return holder(release) }))))
 			start(t, a)
 			c := client(t, nil)
-			eventually(t, "/readyz is ok", func() bool {
+			waittest.Until(t, "/readyz is ok", func() bool {
 				a, err := tryGet(c, s, "/readyz")
 				return err == nil && a.StatusCode == http.StatusOK
 			})
 
 			stopped := make(chan error, 1)
 			go func() { stopped <- stop(t, a) }()
-			eventually(t, "the Manager drains",
+			waittest.Until(t, "the Manager drains",
 				func() bool { return m.Status().State == ccm.StateDraining })
 			get(t, c, s, "/readyz").wants(t, http.StatusInternalServerError, "[-]ccm failed")
 			get(t, c, s, "/healthz").wants(t, http.StatusOK, "ok")
@@ -155,7 +156,7 @@ func TestModule_StartTimesOutInALaterHook_PortIsClosed(t *testing.T) {
 	if err := stop(t, a); err != nil {
 		t.Errorf("Stop: %v", err)
 	}
-	eventually(t, "the port is closed", func() bool { return s.Addr() == nil })
+	waittest.Until(t, "the port is closed", func() bool { return s.Addr() == nil })
 	ccmtest.VerifyNoLeaks(t, before)
 }
 
@@ -176,7 +177,7 @@ func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
 	for range 3 {
 		start(t, a)
 		c := client(t, nil)
-		eventually(t, "/readyz is ok", func() bool {
+		waittest.Until(t, "/readyz is ok", func() bool {
 			a, err := tryGet(c, s, "/readyz")
 			return err == nil && a.StatusCode == http.StatusOK
 		})
@@ -258,7 +259,7 @@ func TestModule_ARegistryOfTheHost_IsServed(t *testing.T) {
 		}
 	}()
 	c := client(t, nil)
-	eventually(t, "the Manager's metrics are served", func() bool {
+	waittest.Until(t, "the Manager's metrics are served", func() bool {
 		answer, err := tryGet(c, s, "/metrics")
 		return err == nil && strings.Contains(answer.body, "fxccm_leading")
 	})
@@ -271,7 +272,7 @@ func TestModule_WithoutAPort_ManagerRuns(t *testing.T) {
 	var m *ccm.Manager
 	a := fx.New(app(cfg, fx.Options(ccm.Module, serving.Module), fx.Populate(&s, &m)))
 	start(t, a)
-	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	waittest.Until(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	if s.Addr() != nil {
 		t.Errorf("the server listens at %s, want no port", s.Addr())
 	}

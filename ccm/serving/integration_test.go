@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // cluster is a real control plane with the permissions of a CCM and of a scraper.
@@ -104,7 +105,7 @@ func eventuallyAnswers(
 	t *testing.T, c *http.Client, r *running, path string, code int, text string, headers ...string,
 ) {
 	t.Helper()
-	eventually(t, "GET "+path+" is "+http.StatusText(code), func() bool {
+	waittest.Until(t, "GET "+path+" is "+http.StatusText(code), func() bool {
 		a, err := tryGet(c, r.Server, path, headers...)
 		return err == nil && a.StatusCode == code && strings.Contains(a.body, text)
 	})
@@ -168,7 +169,7 @@ func testDelegation(t *testing.T, c *cluster, prometheus string) {
 			_, err = maps.Update(ctx, cm, metav1.UpdateOptions{})
 			return err
 		}))
-		eventually(t, "a client of the new CA is authenticated", func() bool {
+		waittest.Until(t, "a client of the new CA is authenticated", func() bool {
 			// Each attempt needs a new connection, because the server requests the certificate
 			// during the handshake.
 			a, err := tryGet(client(t, insist(t, ca.client("scraper"))), r.Server, "/metrics")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // refuser is an API server that returns the ConfigMap, and refuses to list and watch it with code.
@@ -64,7 +65,7 @@ func TestStop_APIServerRefusesTheWatch_EndsAtOnce(t *testing.T) {
 				ContentConfig: rest.ContentConfig{ContentType: "application/json"},
 			}
 			r := serveUnwatched(t, config, nil)
-			eventually(t, "the API server has refused twice",
+			waittest.Until(t, "the API server has refused twice",
 				func() bool { return api.refused.Load() >= 2 })
 			if err := r.stop(t, ccm.StopBy(time.Now().Add(1200*time.Millisecond))); err != nil {
 				t.Error(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // slow is a controller whose health check lasts until the test releases it.
@@ -75,7 +76,7 @@ func serveSlow(t *testing.T, s *slow) *running {
 		<-m.Done()
 		ccmtest.VerifyNoLeaks(t, before)
 	})
-	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	waittest.Until(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	return run(t, newServer(t, m, nil))
 }
 
@@ -115,7 +116,7 @@ func TestStop_RequestsInFlightEnd_AndConnectionsAreClosed(t *testing.T) {
 
 			stopped := make(chan error, 1)
 			go func() { stopped <- r.stop(t, nil) }()
-			eventually(t, "no new connection is accepted", func() bool {
+			waittest.Until(t, "no new connection is accepted", func() bool {
 				conn, err := net.Dial("tcp", addr)
 				if err == nil {
 					_ = conn.Close()
@@ -287,7 +288,7 @@ func TestRun_ListenerFails_IsOpenedAgain(t *testing.T) {
 	mu.Lock()
 	_ = opened[0].Close()
 	mu.Unlock()
-	eventually(t, "another listener is served", func() bool {
+	waittest.Until(t, "another listener is served", func() bool {
 		a, err := tryGet(client(t, nil), r.Server, "/healthz")
 		return r.Addr().String() != first && err == nil && a.StatusCode == http.StatusOK
 	})

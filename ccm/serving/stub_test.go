@@ -102,7 +102,7 @@ func run(t *testing.T, s *serving.Server) *running {
 	r := &running{Server: s, cancel: cancel, result: make(chan error, 1)}
 	go func() { r.result <- s.Run(ctx) }()
 	t.Cleanup(func() { cancel(nil) })
-	eventually(t, "the port is open", func() bool {
+	waittest.Until(t, "the port is open", func() bool {
 		select {
 		case err := <-r.result:
 			t.Fatalf("Run: %v", err)
@@ -215,8 +215,6 @@ func (a answer) wants(t *testing.T, code int, text string) {
 			text)
 	}
 }
-
-var eventually = waittest.Until
 
 // ca is a certificate authority of a test.
 type ca struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // shown returns the server certificate of a new connection.
@@ -102,7 +103,7 @@ func TestTLS_FilesChange_NewConnectionsUseThem(t *testing.T) {
 			t.Fatalf("at first the certificate is %q", got)
 		}
 		ca.server(name+"-2", "sni.example").write(t, dir, name)
-		eventually(t, "the server sends the new certificate of "+name, func() bool {
+		waittest.Until(t, "the server sends the new certificate of "+name, func() bool {
 			return shown(t, s.Server, serverName).Subject.CommonName == name+"-2"
 		})
 	}

@@ -185,17 +185,17 @@ func (p *process) awaitAnswer(path string, status int) {
 // eventually waits until cond holds, and otherwise fails with the last state.
 func (p *process) eventually(what string, cond func() (string, bool)) {
 	p.t.Helper()
-	waittest.Eventually(p.t, what, func(context.Context) (_ struct{}, err error) {
+	waittest.Until(p.t, what, func() error {
 		seen, ok := cond()
 		if ok {
-			return struct{}{}, nil
+			return nil
 		}
 		select {
 		case <-p.Exited:
 			p.t.Fatalf("the binary has ended with code %d before %s", p.ExitCode(), what)
 		default:
 		}
-		return struct{}{}, errors.New(seen)
+		return errors.New(seen)
 	})
 }
 

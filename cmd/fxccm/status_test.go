@@ -208,9 +208,8 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 		return watched.String(), strings.Contains(squeezed(watched.String()), "ccm-1 leading")
 	})
 	p.Kill()
-	waittest.Until(t, "the watch shows the end of the leader", func() bool {
-		return strings.Contains(squeezed(watched.String()), "ccm-1 unknown")
-	})
+	waittest.Until(t, "the watch shows the end of the leader",
+		func() bool { return strings.Contains(squeezed(watched.String()), "ccm-1 unknown") })
 	stop()
 	if err := <-done; err != nil {
 		t.Errorf("the watch ended with %v", err)

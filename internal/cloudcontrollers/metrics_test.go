@@ -64,14 +64,13 @@ func TestMetrics_OfUpstreamsControllers_AreTheSame(t *testing.T) {
 		running.Wait()
 		return nil
 	})
-	waittest.Eventually(t, "the metrics are upstream's",
-		func(context.Context) (_ struct{}, err error) {
-			if got := described(t, registry); !slices.Equal(got, want) {
-				err = fmt.Errorf("they are\n%s\nwant\n%s", strings.Join(got, "\n"),
-					strings.Join(want, "\n"))
-			}
-			return struct{}{}, err
-		})
+	waittest.Until(t, "the metrics are upstream's", func() error {
+		if got := described(t, registry); !slices.Equal(got, want) {
+			return fmt.Errorf("they are\n%s\nwant\n%s", strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
+		}
+		return nil
+	})
 }
 
 // upstreamsMetrics returns the metrics of upstream's controllers. A counter with labels has no

@@ -12,8 +12,11 @@ import (
 const Limit = 3 * time.Minute
 
 const (
-	// shortestPause and longestPause limit the pause between two probes, which doubles each time.
+	// shortestPause and longestPause limit the pause between two calls, which doubles each time.
 	shortestPause, longestPause = time.Millisecond, 20 * time.Millisecond
+	// longestRest limits the longer pause after a slow call, which leaves the processors to the
+	// work that is awaited.
+	longestRest = time.Second
 	// reportTime is reserved for the report of a failed wait, and for the cleanup.
 	reportTime = 5 * time.Second
 )
@@ -44,39 +47,55 @@ func Limited(t testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), deadline)
 }
 
-// Eventually calls probe until it returns no error, and returns its value. At the limit it fails
-// the test with the last error. what completes the sentence "timed out waiting until …".
-func Eventually[T any](t testing.TB, what string, probe func(ctx context.Context) (T, error)) T {
+// A Condition holds when it returns true or no error. Its error describes the observed state.
+type Condition interface {
+	func() bool | func() error | func(ctx context.Context) error
+}
+
+// Until waits until the condition holds. At the limit it fails the test with the last error. what
+// completes the sentence "timed out waiting until …".
+func Until[C Condition](t testing.TB, what string, condition C) {
 	t.Helper()
 	ctx, cancel := Limited(t)
 	defer cancel()
+	if err := Poll(ctx, condition); err != nil {
+		t.Fatalf("timed out waiting until %s; last seen: %v", what, err)
+	}
+}
+
+// Poll is Until with another limit: when ctx ends, it returns the last error. Any goroutine may
+// call it.
+func Poll[C Condition](ctx context.Context, condition C) error {
 	var last error
 	for pause := shortestPause; ; pause = min(2*pause, longestPause) {
 		begun := time.Now()
-		value, err := probe(ctx)
+		err := evaluate(ctx, condition)
 		if err == nil {
-			return value
+			return nil
 		}
 		// The limit cancels the request in flight, and that error is not useful.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
+		rest := min(3*time.Since(begun), longestRest)
 		select {
-		case <-time.After(max(pause, time.Since(begun))):
+		case <-time.After(max(pause, rest)):
 		case <-ctx.Done():
-			t.Fatalf("timed out waiting until %s; last seen: %v", what, last)
-			return value
+			return last
 		}
 	}
 }
 
-// Until is Eventually for a condition.
-func Until(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	Eventually(t, what, func(context.Context) (_ struct{}, err error) {
-		if !condition() {
-			err = errors.New("it is not so")
+func evaluate(ctx context.Context, condition any) error {
+	switch holds := condition.(type) {
+	case func(context.Context) error:
+		return holds(ctx)
+	case func() error:
+		return holds()
+	case func() bool:
+		if holds() {
+			return nil
 		}
-		return struct{}{}, err
-	})
+	}
+	return errors.New("it does not hold")
 }

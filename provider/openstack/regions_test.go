@@ -416,8 +416,10 @@ func (r *twoRegions) service(name string, annotations map[string]string) *corev1
 		return service
 	}
 	lister := r.factory.Core().V1().Services().Lister().Services("default")
-	waittest.Eventually(r.t, "the informer sees the Service",
-		func(context.Context) (*corev1.Service, error) { return lister.Get(name) })
+	waittest.Until(r.t, "the informer sees the Service", func() error {
+		_, err := lister.Get(name)
+		return err
+	})
 	return service
 }
 

@@ -222,8 +222,8 @@ func (p *project) rest(minutes int) map[string]int {
 			}
 		}
 		since := p.clock.Now().Add(-5 * time.Minute)
-		waittest.Eventually(p.t, fmt.Sprintf("the work of minute %d is done", minute),
-			func(context.Context) (struct{}, error) { return struct{}{}, p.unchecked(since) })
+		waittest.Until(p.t, fmt.Sprintf("the work of minute %d is done", minute),
+			func() error { return p.unchecked(since) })
 		p.settle()
 	}
 	return p.Counts()

@@ -91,14 +91,6 @@ func tryInstall(t *testing.T, cfg *action.Configuration, text string) error {
 	return err
 }
 
-// eventually repeats check until it returns no error.
-func eventually(t *testing.T, what string, check func(context.Context) error) {
-	t.Helper()
-	waittest.Eventually(t, what, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, check(ctx)
-	})
-}
-
 func TestChart_InstalledUpgradedAndRolledBack_TheAPIServerHasWhatItRenders(t *testing.T) {
 	cp := controlplane.ForTest(t)
 	client := kubernetes.NewForConfigOrDie(cp.RESTConfig())
@@ -278,7 +270,7 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "nodes are initialized and have routes", func(ctx context.Context) error {
+	waittest.Until(t, "nodes are initialized and have routes", func(ctx context.Context) error {
 		nodes, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
@@ -306,7 +298,7 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Service has an address", func(ctx context.Context) error {
+	waittest.Until(t, "the Service has an address", func(ctx context.Context) error {
 		got, err := services.Get(ctx, "web", metav1.GetOptions{})
 		if err == nil && len(got.Status.LoadBalancer.Ingress) == 0 {
 			err = fmt.Errorf("no address: %v", got.Status)
@@ -316,14 +308,14 @@ func TestProgram_WithTheRenderedManifests_ServesTheCluster(t *testing.T) {
 	if err := services.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Service is gone", func(ctx context.Context) error {
+	waittest.Until(t, "the Service is gone", func(ctx context.Context) error {
 		if got, err := services.Get(ctx, "web", metav1.GetOptions{}); err == nil {
 			return fmt.Errorf("it exists: %v", got.Finalizers)
 		}
 		return nil
 	})
 	cloud.Act(servers[0].ID, "os-stop")
-	eventually(t, "the stopped server's node is tainted", func(ctx context.Context) error {
+	waittest.Until(t, "the stopped server's node is tainted", func(ctx context.Context) error {
 		node, err := admin.CoreV1().Nodes().Get(ctx, "node-1", metav1.GetOptions{})
 		if err == nil && !strings.Contains(fmt.Sprint(node.Spec.Taints), "shutdown") {
 			err = fmt.Errorf("taints %v", node.Spec.Taints)
@@ -358,7 +350,7 @@ func TestProgram_WithTheArgumentsOfTheDaemonSet_Leads(t *testing.T) {
 		t.Fatal(err)
 	}
 	start(t, daemonSet.Spec.Template.Spec.Containers[0].Args, serviceAccount(t, cp, name), port)
-	eventually(t, "the program leads", func(ctx context.Context) error {
+	waittest.Until(t, "the program leads", func(ctx context.Context) error {
 		lease, err := admin.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
 			err = fmt.Errorf("the Lease has no holder: %v", lease.Spec)
@@ -433,7 +425,7 @@ func start(t *testing.T, args []string, kubeconfig string, port int) *child.Proc
 		t.Fatalf("build the program: %v\n%s", err, out)
 	}
 	p := child.Start(t, program, append(args, "--kubeconfig="+kubeconfig)...)
-	eventually(t, "the program is ready", func(ctx context.Context) error {
+	waittest.Until(t, "the program is ready", func(ctx context.Context) error {
 		return fetch(ctx, "", port, "/readyz")
 	})
 	return p

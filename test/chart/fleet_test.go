@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
@@ -46,7 +47,7 @@ func TestFleet_WithTheRenderedManifests_ServesAClusterUntilItIsDeleted(t *testin
 			t.Fatal(err)
 		}
 		kind := schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
-		eventually(t, "the API server creates "+resource, func(ctx context.Context) error {
+		waittest.Until(t, "the API server creates "+resource, func(ctx context.Context) error {
 			_, err := objects.Resource(kind).Namespace(namespace).Create(ctx,
 				&unstructured.Unstructured{Object: object}, metav1.CreateOptions{})
 			return err
@@ -126,7 +127,7 @@ metrics: {reader: {namespace: default, name: reader}}
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the node is initialized", func(ctx context.Context) error {
+	waittest.Until(t, "the node is initialized", func(ctx context.Context) error {
 		node, err := admin.CoreV1().Nodes().Get(ctx, server.Name, metav1.GetOptions{})
 		if err == nil && node.Spec.ProviderID == "" {
 			err = errors.New("it has no provider ID")
@@ -136,7 +137,7 @@ metrics: {reader: {namespace: default, name: reader}}
 	shop := objects.Resource(schema.GroupVersionResource{
 		Group: "cluster.x-k8s.io", Version: "v1beta2", Resource: "clusters",
 	}).Namespace(clusters)
-	eventually(t, "the Cluster has the finalizer", func(ctx context.Context) error {
+	waittest.Until(t, "the Cluster has the finalizer", func(ctx context.Context) error {
 		object, err := shop.Get(ctx, "shop", metav1.GetOptions{})
 		if err == nil && !slices.Contains(object.GetFinalizers(), "fxccm.dev/load-balancers") {
 			err = fmt.Errorf("it has %q", object.GetFinalizers())
@@ -151,7 +152,7 @@ metrics: {reader: {namespace: default, name: reader}}
 	if err := shop.Delete(t.Context(), "shop", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the Cluster is gone", func(ctx context.Context) error {
+	waittest.Until(t, "the Cluster is gone", func(ctx context.Context) error {
 		left, err := shop.List(ctx, metav1.ListOptions{})
 		if err == nil && len(left.Items) > 0 {
 			err = fmt.Errorf("it has %q", left.Items[0].GetFinalizers())

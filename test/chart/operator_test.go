@@ -21,6 +21,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/deploy"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 const operatorAPI = "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
@@ -63,7 +64,7 @@ func installOperatorCRDs(t *testing.T, cp *controlplane.ControlPlane) {
 			object); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, kind+" is served", func(ctx context.Context) error {
+		waittest.Until(t, kind+" is served", func(ctx context.Context) error {
 			resources, err := discovery.NewDiscoveryClientForConfigOrDie(cp.RESTConfig()).
 				ServerResourcesForGroupVersion("monitoring.coreos.com/v1")
 			if err != nil {

@@ -19,10 +19,9 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/deploy"
 	"github.com/fxccm/fxccm/internal/freeport"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
-
-const pollPeriod = 50 * time.Millisecond
 
 // A story has the steps of a demo. A check also runs the ending.
 type story struct{ preparation, chapters, ending []step }
@@ -186,21 +185,17 @@ func (s *stage) end(t *attempt.T) string {
 // until waits until cond returns nil. If the context or a process ends first, the step fails with
 // that cause and cond's last error.
 func (s *stage) until(t *attempt.T, cond func() error) {
-	var last error
-	for {
+	last := waittest.Poll(t.Context(), func() error {
 		err := cond()
-		if err == nil {
-			return
+		if err != nil {
+			for _, r := range s.all {
+				t.Check(r.trouble())
+			}
 		}
-		if t.Context().Err() == nil || last == nil {
-			last = err // keeps the error from before the context ended
-		}
-		for _, r := range s.all {
-			t.Check(r.trouble())
-		}
-		if ended := sleep(t.Context(), pollPeriod); ended != nil {
-			t.Fatalf("%w; last seen: %w", ended, last)
-		}
+		return err
+	})
+	if last != nil {
+		t.Fatalf("%w; last seen: %w", context.Cause(t.Context()), last)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -142,7 +143,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	c.situation.bring(w, s.begin)
 	select {
 	case <-s.begun:
-	case <-time.After(patience):
+	case <-time.After(waittest.Limit):
 		t.Fatalf("the situation %q does not come about", c.situation.name)
 	}
 	w.treat(nil)
@@ -199,7 +200,8 @@ func (c cell) goOn(t *testing.T, w *world, r *result, healthy footprint) {
 	t.Helper()
 	w.addNode()
 	w.addService()
-	if err := within(patience, func() error { return w.served(t.Context()) }); err != nil {
+	err := within(waittest.Limit, func() error { return w.served(t.Context()) })
+	if err != nil {
 		r.complain(t, "work left", "work is left: %v", err)
 		return
 	}

@@ -28,12 +28,10 @@ import (
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
-
-// fleetPatience limits hand-overs of a fleet, whose Leases last 15 s, on a busy machine.
-const fleetPatience = 3 * time.Minute
 
 // A fleetWorld is a management cluster and the clusters of a fleet, each with its own cloud. The
 // replicas are processes of the example that read the clusters from a directory.
@@ -181,7 +179,7 @@ func (r *fleetReplica) status(w *fleetWorld) (status fleet.Status, err error) {
 // steady waits until the replicas agree, and the preferred replica serves each cluster.
 func (w *fleetWorld) steady(replicas ...*fleetReplica) {
 	w.t.Helper()
-	if err := within(fleetPatience, func() error {
+	waittest.Until(w.t, "the preferred replica serves each cluster", func() error {
 		if err := w.agree(replicas...); err != nil {
 			return err
 		}
@@ -191,9 +189,7 @@ func (w *fleetWorld) steady(replicas ...*fleetReplica) {
 			}
 		}
 		return nil
-	}); err != nil {
-		w.t.Fatal(err)
-	}
+	})
 }
 
 // servedSince returns nil if the cluster's cloud was called after the moment.
@@ -229,9 +225,7 @@ func (w *fleetWorld) handOver(event func(), isOver func() error) (h handOver) {
 		before[c], _ = c.last()
 	}
 	event()
-	if err := within(fleetPatience, isOver); err != nil {
-		w.t.Fatal(err)
-	}
+	waittest.Until(w.t, "the clusters have moved", isOver)
 	for c, last := range before {
 		old := ofReplica(last.Caller)
 		for _, call := range c.cloud.Calls(fake.CallFilter{Mutating: true}.Matches,

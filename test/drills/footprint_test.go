@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -55,7 +56,7 @@ func (w *world) footprint() (least footprint, _ error) {
 // atRest measures the processes while a term is ready all the time.
 func (w *world) atRest() (healthy footprint) {
 	w.t.Helper()
-	if err := within(patience, func() error {
+	waittest.Until(w.t, "a term stays ready", func() error {
 		leader, err := w.leader(w.t.Context())
 		if err != nil {
 			return err
@@ -69,9 +70,7 @@ func (w *world) atRest() (healthy footprint) {
 			return errors.Join(errors.New("another term has begun"), err)
 		}
 		return nil
-	}); err != nil {
-		w.t.Fatal(err)
-	}
+	})
 	return healthy
 }
 

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
@@ -290,7 +290,7 @@ const (
 // new Services until isOver returns nil.
 func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 	w.t.Helper()
-	limit := time.Now().Add(2 * fleetPatience)
+	limit := time.Now().Add(2 * waittest.Limit)
 	for i := 0; i < samples || isOver() != nil; i++ {
 		if time.Now().After(limit) {
 			w.t.Fatal(isOver())
@@ -300,11 +300,9 @@ func (w *fleetWorld) latencies(isOver func() error) (all []time.Duration) {
 		service := c.nextService()
 		begun := time.Now()
 		c.create(service)
-		ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-		call, err := c.cloud.WaitForCall(ctx, fake.CallFilter{
+		call, err := c.cloud.WaitForCall(waittest.Context(w.t), fake.CallFilter{
 			Method: "EnsureLoadBalancer", Object: c.name + "/" + service.Name,
 		}.Matches)
-		cancel()
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -394,14 +392,8 @@ func TestFleet_HostileClusters_DoNotDisturbOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.join(hostileName(i), config, cloud)
-		if err := within(patience, func() error {
-			if answers.Load() == 0 {
-				return fmt.Errorf("no request reached the server with %s", kind.name)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		waittest.Until(t, "a request reaches the server with "+kind.name,
+			func() bool { return answers.Load() > 0 })
 	}
 	measured := w.latencies(func() error { return allExceeded(r.Process) })
 	line(fmt.Sprintf("%d others are hostile", len(hostileKinds)), measured, "VmHWM")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/rbac"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -115,22 +116,17 @@ func (p *plane) freeze() error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freeze kube-apiserver: %w", err)
 	}
-	return within(10*time.Second, func() error { return replica.StandsStill(pid) })
+	return within(waittest.Limit, func() error { return replica.StandsStill(pid) })
 }
 
 func (p *plane) thaw() error { return syscall.Kill(p.APIServerPID(), syscall.SIGCONT) }
 
-// within calls probe until it returns nil, at most for limit. The error is the last one of probe.
+// within polls at most for limit, for a drill that judges the time.
 func within(limit time.Duration, probe func() error) error {
-	deadline := time.Now().Add(limit)
-	for {
-		err := probe()
-		if err == nil {
-			return nil
-		}
-		if time.Now().After(deadline) {
-			return fmt.Errorf("after %s: %w", limit, err)
-		}
-		time.Sleep(50 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if err := waittest.Poll(ctx, probe); err != nil {
+		return fmt.Errorf("after %s: %w", limit, err)
 	}
+	return nil
 }

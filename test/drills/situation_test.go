@@ -3,7 +3,6 @@
 package drills_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -69,10 +68,8 @@ func (w *world) inFlight(method fake.Method, object string, cause, begin func())
 
 func (w *world) awaitInFlight(method fake.Method, object string, begin func()) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
-	defer cancel()
 	call := fake.CallFilter{Method: method, Object: object}
-	if _, err := w.cloud.WaitForCall(ctx, call.Matches,
+	if _, err := w.cloud.WaitForCall(waittest.Context(w.t), call.Matches,
 		func(call fake.Call) bool { return !call.Finished }); err != nil {
 		w.t.Fatal(err)
 	}

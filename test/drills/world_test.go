@@ -27,6 +27,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -35,9 +36,6 @@ import (
 const (
 	clusterCIDR = "10.200.0.0/16"
 	leaseName   = "cloud-controller-manager"
-
-	// patience limits the wait for a state that the drill brings about.
-	patience = time.Minute
 )
 
 // A world is the environment of one cell's processes: their own cluster and cloud.
@@ -196,13 +194,10 @@ func (w *world) leader(ctx context.Context) (*member, error) {
 
 func (w *world) awaitLeader() (leader *member) {
 	w.t.Helper()
-	err := within(patience, func() (err error) {
+	waittest.Until(w.t, "a replica leads", func() (err error) {
 		leader, err = w.leader(w.t.Context())
 		return err
 	})
-	if err != nil {
-		w.t.Fatalf("no replica leads: %v", err)
-	}
 	return leader
 }
 
@@ -271,7 +266,7 @@ func (w *world) shutOff(name string) {
 		w.t.Fatal(err)
 	}
 	nodes := w.plane.admin.CoreV1().Nodes()
-	err := within(patience, func() error {
+	waittest.Until(w.t, name+" is marked as not ready", func() error {
 		node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -284,18 +279,13 @@ func (w *world) shutOff(name string) {
 		_, err = nodes.UpdateStatus(w.t.Context(), node, metav1.UpdateOptions{})
 		return err
 	})
-	if err == nil {
-		err = within(patience, func() error {
-			node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
-			if err == nil && !hasTaint(node, cloudproviderapi.TaintNodeShutdown) {
-				err = errors.New("it has no taint for that")
-			}
-			return err
-		})
-	}
-	if err != nil {
-		w.t.Fatalf("shut off %s: %v", name, err)
-	}
+	waittest.Until(w.t, name+" has the taint of a shutdown", func() error {
+		node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
+		if err == nil && !hasTaint(node, cloudproviderapi.TaintNodeShutdown) {
+			err = errors.New("it does not have it")
+		}
+		return err
+	})
 }
 
 func hasTaint(node *corev1.Node, key string) bool {
@@ -338,9 +328,8 @@ func (w *world) served(ctx context.Context) error {
 
 func (w *world) awaitServed() {
 	w.t.Helper()
-	if err := within(patience, func() error { return w.served(w.t.Context()) }); err != nil {
-		w.t.Fatal(err)
-	}
+	waittest.Until(w.t, "everything is served",
+		func() error { return w.served(w.t.Context()) })
 }
 
 // treat sets the treatment of requests of all members; nil: none.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // check is a promise that a provider must keep.
@@ -56,7 +57,7 @@ func (x *trial) badConfiguration() string {
 	}
 	app := x.startWith(file, &manager{})
 	var status ccm.Status
-	x.poll("the bad configuration is refused", func() error {
+	waittest.Until(x, "the bad configuration is refused", func() error {
 		if status = app.Manager.Status(); status.State == ccm.StateDegraded &&
 			status.Reason != "" {
 			return nil
@@ -202,7 +203,7 @@ func (x *trial) cloudFailure() string {
 	m.cloud.AddInstance(name)
 	x.createNode(m.cloud, name)
 	const failures = 3
-	x.poll("the provider has sent requests that fail", func() error {
+	waittest.Until(x, "the provider has sent requests that fail", func() error {
 		if n := len(m.cloud.Requests()) - began; n < failures {
 			return fmt.Errorf("%d requests", n)
 		}
@@ -210,7 +211,7 @@ func (x *trial) cloudFailure() string {
 	})
 	end()
 	ccmtest.Eventually(x, "the node is initialized", ccmtest.Initialized(x.client, name))
-	x.poll("the Manager is ready after the failure", func() error {
+	waittest.Until(x, "the Manager is ready after the failure", func() error {
 		if s := m.Manager.Status(); s.State != ccm.StateLeading || !s.Ready {
 			return fmt.Errorf("the Manager is %s: %s", s.State, s.Reason)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // EndpointForwarder is a [Cloud] whose provider is a ccm.EndpointBalancer.
@@ -56,14 +57,14 @@ func (x *trial) endpoints() string {
 	if err != nil {
 		x.Fatal(err)
 	}
-	x.poll("the load balancer forwards to the first endpoint", func() error {
+	waittest.Until(x, "the load balancer forwards to the first endpoint", func() error {
 		return forwards(cloud, first, second)
 	})
 	slice.Endpoints[0].Addresses = []string{second}
 	if _, err := slices.Update(x.Context(), slice, metav1.UpdateOptions{}); err != nil {
 		x.Fatal(err)
 	}
-	x.poll("the load balancer forwards to the second endpoint alone", func() error {
+	waittest.Until(x, "the load balancer forwards to the second endpoint alone", func() error {
 		return forwards(cloud, second, first)
 	})
 	if err := slices.Delete(x.Context(), slice.Name, metav1.DeleteOptions{}); err != nil {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // warmTerms come before the first count, and countedTerms between the two counts.
@@ -31,7 +33,7 @@ func (x *trial) growth() string {
 			before = x.count()
 		}
 	}
-	x.poll("nothing has grown with the terms", func() error {
+	waittest.Until(x, "nothing has grown with the terms", func() error {
 		after := x.count()
 		var grown []string
 		for _, what := range slices.Sorted(maps.Keys(after)) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // prefix begins the names of all Nodes and Services.
@@ -121,14 +122,6 @@ func newTrial(r *recorder, s Suite, cluster ccmtest.Cluster) *trial {
 func (x *trial) name() string {
 	x.names = x.names%250 + 1
 	return fmt.Sprintf("%s%d", prefix, x.names)
-}
-
-// poll waits until probe returns no error. It fails the check after the limit.
-func (x *trial) poll(what string, probe func() error) {
-	x.Helper()
-	ccmtest.Eventually(x, what, func(context.Context) (struct{}, error) {
-		return struct{}{}, probe()
-	})
 }
 
 // manager is a Manager with the provider on a cloud.
@@ -308,7 +301,7 @@ func (x *trial) travel(steps []step, interrupt func()) {
 	x.Helper()
 	for _, s := range steps {
 		s.act()
-		x.poll(s.what+", and the provider has followed", func() error {
+		waittest.Until(x, s.what+", and the provider has followed", func() error {
 			if interrupt != nil {
 				interrupt()
 			}

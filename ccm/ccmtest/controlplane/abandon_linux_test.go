@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestTestBinaryKilled_ControlPlaneDiesWithIt(t *testing.T) {
@@ -32,6 +34,6 @@ func TestTestBinaryKilled_ControlPlaneDiesWithIt(t *testing.T) {
 	if _, err := fmt.Sscan(line, &apiServer, &etcd); err != nil {
 		t.Fatalf("the program says %q: %v", line, err)
 	}
-	eventually(t, "both processes are gone",
+	waittest.Until(t, "both processes are gone",
 		func() bool { return !alive(apiServer) && !alive(etcd) })
 }

@@ -200,7 +200,7 @@ func testKilledAPIServer(t *testing.T, cp *controlplane.ControlPlane) {
 	if err := p.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "kube-apiserver is gone", func() bool { return cp.APIServerPID() == 0 })
+	waittest.Until(t, "kube-apiserver is gone", func() bool { return cp.APIServerPID() == 0 })
 	if err := cp.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -262,8 +262,6 @@ func expectEmpty(t *testing.T, dir string) {
 		t.Errorf("left behind: %v", left)
 	}
 }
-
-var eventually = waittest.Until
 
 func hostOf(t *testing.T, cp *controlplane.ControlPlane) string {
 	t.Helper()

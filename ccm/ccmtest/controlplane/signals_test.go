@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestStop_LeavesNothing(t *testing.T) {
@@ -62,7 +63,7 @@ func TestStop_ProcessDiedBefore_IsAnError(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "etcd is gone", func() bool { return cp.EtcdPID() == 0 })
+	waittest.Until(t, "etcd is gone", func() bool { return cp.EtcdPID() == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // kube-apiserver need not wait for etcd
 	if err := cp.Stop(ctx); err == nil ||

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestHealth_Requests_AreAnsweredAsByComponentsOfKubernetes(t *testing.T) {
@@ -79,7 +80,7 @@ func TestReadyz_ManagerStartsAndDrains_FollowsItsState(t *testing.T) {
 	}
 
 	stop()
-	eventually(t, "the Manager drains",
+	waittest.Until(t, "the Manager drains",
 		func() bool { return m.Status().State == ccm.StateDraining })
 	if draining := get(h, "/readyz/ccm"); draining.Code != http.StatusInternalServerError ||
 		!strings.Contains(draining.Body.String(), "draining") {

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // hopeless is an elector that never wins, and reports why.
@@ -41,7 +42,7 @@ func TestStatusz_ElectionFails_ShowsTheStatusAndTheError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-m.Done() })
-	eventually(t, "the Manager is degraded",
+	waittest.Until(t, "the Manager is degraded",
 		func() bool { return m.Status().State == ccm.StateDegraded })
 
 	w := get(newHandler(m), "/statusz")
@@ -336,7 +337,7 @@ func TestProfiles_CallerDisconnects_RecordingEnds(t *testing.T) {
 			code = w.Code
 		}
 	}()
-	eventually(t, "a second recording is refused", func() bool {
+	waittest.Until(t, "a second recording is refused", func() bool {
 		return get(h, "/debug/pprof/profile?seconds=0.01").Code == http.StatusConflict
 	})
 	cancel()

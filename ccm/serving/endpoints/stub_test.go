@@ -99,11 +99,9 @@ func runReady(t *testing.T, m *ccm.Manager) (stop context.CancelFunc) {
 			t.Errorf("the Manager has not stopped: %+v", m.Status())
 		}
 	})
-	eventually(t, "the Manager is ready", func() bool { return m.Status().Ready })
+	waittest.Until(t, "the Manager is ready", func() bool { return m.Status().Ready })
 	return cancel
 }
-
-var eventually = waittest.Until
 
 func newHandler(m *ccm.Manager, opts ...endpoints.Option) http.Handler {
 	return endpoints.NewHandler(m,

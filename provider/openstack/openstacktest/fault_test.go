@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/loadbalancer/v2/loadbalancers"
+
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // statuses requests the servers several times.
@@ -207,13 +209,13 @@ func TestClose_EndsTheCreationTime(t *testing.T) {
 			loadbalancers.CreateOpts{VipSubnetID: subnetID}).Extract()
 		done <- err
 	}()
-	for s.creating.TryLock() {
-		s.creating.Unlock()
-		if ctx.Err() != nil || len(done) > 0 {
-			t.Fatal("the request is not executed")
+	waittest.Until(t, "the request is executed", func() bool {
+		if !s.creating.TryLock() {
+			return true
 		}
-		time.Sleep(time.Millisecond)
-	}
+		s.creating.Unlock()
+		return false
+	})
 	s.Close()
 	if receive(t, done) == nil {
 		t.Error("the request was answered")

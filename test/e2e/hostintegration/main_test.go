@@ -13,15 +13,14 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
@@ -58,34 +57,30 @@ func waitForRules(ctx context.Context, admin kubernetes.Interface) error {
 			Subresource: "status",
 		},
 	}}
-	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true,
-		func(ctx context.Context) (bool, error) {
-			answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, review,
-				metav1.CreateOptions{})
-			return err == nil && answer.Status.Allowed, err
-		})
-	if err != nil {
-		return fmt.Errorf("wait until the API server goes by the rules: %w", err)
-	}
-	return nil
+	return waittest.Poll(ctx, func(ctx context.Context) error {
+		answer, err := admin.AuthorizationV1().SubjectAccessReviews().Create(ctx, review,
+			metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			err = fmt.Errorf("the API server does not use the rules: %+v", answer.Status)
+		}
+		return err
+	})
 }
 
 // nothingLeft returns the goroutines that are left after all tests, except those that client-go,
 // klog and package controlplane keep for the whole process.
-func nothingLeft() (err error) {
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); {
-		err = goleak.Find(
+func nothingLeft() error {
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Limit)
+	defer cancel()
+	return waittest.Poll(ctx, func() error {
+		return goleak.Find(
 			goleak.IgnoreTopFunction("testing.(*M).startAlarm"),
 			goleak.IgnoreAnyFunction(
 				"github.com/fxccm/fxccm/internal/childprocess.Begin.func1"),
 			goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*ClientConn).readLoop"),
 			goleak.IgnoreAnyFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"),
 		)
-		if err == nil {
-			return nil
-		}
-	}
-	return fmt.Errorf("goroutines are left: %w", err)
+	})
 }
 
 // nothingDenied returns an error for each request that the rules did not allow. No test expects

@@ -1,13 +1,11 @@
 package leaks
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"runtime"
 	"slices"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // balance compares a process at quiet moments, in which no part of the CCM runs.
@@ -86,13 +85,9 @@ func (b *balance) weigh() { b.heap = append(b.heap, heapInUse()) }
 func (b *balance) checkHeap(term uint64) {
 	b.t.Helper()
 	b.t.Logf("heap at quiet moments, in KiB: %v; a term holds %d KiB", kibibytes(b.heap), term>>10)
-	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
-	defer cancel()
-	if err := until(ctx, func() error {
+	settle(b.t, "the heap has not grown", func() error {
 		return grown(append(slices.Clip(b.heap), heapInUse()), term)
-	}); err != nil {
-		b.t.Error(err)
-	}
+	})
 }
 
 // grown compares the end of a record with its beginning. The heap is never quite the same: caches
@@ -157,24 +152,9 @@ func atMost(want, got int) error {
 // settle waits for effects that follow the end of a term within moments, and reports missing ones.
 func settle(t *testing.T, what string, cond func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
+	ctx, cancel := waittest.Limited(t)
 	defer cancel()
-	if err := until(ctx, cond); err != nil {
+	if err := waittest.Poll(ctx, cond); err != nil {
 		t.Errorf("%s: failed: %v", what, err)
-	}
-}
-
-// until repeats cond until it returns nil. Unlike ccmtest.Eventually, any goroutine may call it.
-func until(ctx context.Context, cond func() error) error {
-	for {
-		err := cond()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
 	}
 }

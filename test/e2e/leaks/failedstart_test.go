@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -113,7 +114,7 @@ func (a *attempts) outcome(err error) error {
 }
 
 func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status) bool) error {
-	return until(ctx, func() error {
+	return waittest.Poll(ctx, func() error {
 		if s := a.manager.Status(); !cond(s) {
 			return fmt.Errorf("waited without success until %s; status: %+v", what, s)
 		}

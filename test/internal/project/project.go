@@ -18,6 +18,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -419,23 +420,13 @@ func (p *Project) WaitBalancer(id string, gone ...bool) Object {
 	return found
 }
 
-// Wait waits until check returns nil, and fails with its last error after a generous limit.
+// Wait waits until check returns nil. A real OpenStack may need many minutes.
 func (p *Project) Wait(what string, check func() error) {
 	p.t.Helper()
-	deadline := time.Now().Add(6 * time.Minute)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("wait until %s: %v", what, err)
-		}
-		select {
-		case <-p.t.Context().Done():
-			p.t.Fatalf("wait until %s: %v", what, p.t.Context().Err())
-		case <-time.After(200 * time.Millisecond):
-		}
+	ctx, cancel := context.WithTimeout(p.t.Context(), 6*time.Minute)
+	defer cancel()
+	if err := waittest.Poll(ctx, check); err != nil {
+		p.t.Fatalf("timed out waiting until %s; last seen: %v", what, err)
 	}
 }
 

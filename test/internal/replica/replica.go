@@ -21,6 +21,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -109,7 +110,7 @@ func parseEntry(line []byte) (Entry, error) {
 func (r *Replica) AwaitEntry(t testing.TB, n int, message string) Entry {
 	t.Helper()
 	var found []Entry
-	Eventually(t, fmt.Sprintf("%s says %q (%d times)", r.Name, message, n), func() error {
+	waittest.Until(t, fmt.Sprintf("%s says %q (%d times)", r.Name, message, n), func() error {
 		if r.HasExited() {
 			return fmt.Errorf("it has ended with code %d", r.ExitCode())
 		}

@@ -256,29 +256,16 @@ func (c *cluster) list() (services []corev1.Service, nodes []corev1.Node) {
 		func(s corev1.Service) bool { return s.Name == "kubernetes" }), n.Items
 }
 
-// limit ends a wait that hangs, not a slow one.
-const limit = 12 * time.Minute
-
-// wait calls check until it returns no sentence. It pauses for longer than check takes, to leave
-// OpenStack time for other work.
+// wait waits until check returns no sentence.
 func (c *cluster) wait(what string, check func() []string) {
 	c.t.Helper()
-	for deadline := time.Now().Add(limit); ; {
-		began := time.Now()
-		said := check()
-		if len(said) == 0 {
-			c.tell("%s", what)
-			return
+	c.Wait(what, func() error {
+		if said := check(); len(said) > 0 {
+			return errors.New(lines(said))
 		}
-		if time.Now().After(deadline) {
-			c.t.Fatalf("waited without success until %s:\n%s", what, lines(said))
-		}
-		select {
-		case <-c.t.Context().Done():
-			c.t.Fatalf("waited without success until %s:\n%s", what, lines(said))
-		case <-time.After(3*time.Since(began) + 100*time.Millisecond):
-		}
-	}
+		return nil
+	})
+	c.tell("%s", what)
 }
 
 // waitAgreement waits until cluster and cloud agree.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -73,7 +74,7 @@ func (r *replicas) start(name string) *replica.Replica {
 // balancer gets the node.
 func (c *cluster) waitWork(leader *replica.Replica, node string) {
 	c.t.Helper()
-	replica.Eventually(c.t, leader.Name+" leads", leader.Leads)
+	waittest.Until(c.t, leader.Name+" leads", leader.Leads)
 	c.tell("%s leads", leader.Name)
 	c.join([]string{node}, ccmtest.NodeLabel(corev1.LabelNodeExcludeBalancers, "true"))
 }
@@ -96,7 +97,7 @@ func TestLeader_KilledFrozenAndUpgraded_NoRequestFails(t *testing.T) {
 	client := c.addClients("client")[0]
 	r := c.newReplicas(internal)
 	first := r.start("first")
-	replica.Eventually(t, "the first replica leads", first.Leads)
+	waittest.Until(t, "the first replica leads", first.Leads)
 	c.join([]string{"node-1", "node-2"})
 	_, target := c.expose("web")
 	c.waitProvider(2)

@@ -19,6 +19,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 )
 
@@ -68,7 +69,7 @@ func TestRequest_EndsWithTheCallersContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(within(t))
 	done := make(chan error, 1)
 	go func() { done <- get(ctx, f.Clients, "ports") }()
-	until(t, "the request is made", func() bool { return s.count("/ports") == 1 })
+	waittest.Until(t, "the request is made", func() bool { return s.count("/ports") == 1 })
 	because := errors.New("the term is over")
 	cancel(because)
 	if err := <-done; !errors.Is(err, because) {
@@ -257,7 +258,8 @@ func TestRateLimit_WaitEndsWithTheCallersContextAndWithClose(t *testing.T) {
 	one, two := make(chan error, 1), make(chan error, 1)
 	go func() { one <- get(ctx, f.Clients, "ports") }()
 	go func() { two <- get(t.Context(), f.Clients, "ports") }()
-	until(t, "both wait", func() bool { return f.current.own.Waiting(ratelimit.Flow{}) == 2 })
+	waittest.Until(t, "both wait",
+		func() bool { return f.current.own.Waiting(ratelimit.Flow{}) == 2 })
 	cancel()
 	if err := <-one; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's error", err)
@@ -301,7 +303,7 @@ func TestConnections_AreReusedAndClosedByClose(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, "all connections are closed", func() bool {
+	waittest.Until(t, "all connections are closed", func() bool {
 		_, left := s.connections()
 		return left == 0
 	})

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -135,7 +136,7 @@ func TestFence_Closes_RequestsInFlightAreCanceled(t *testing.T) {
 	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })
 	done := make(chan error, 1)
 	go func() { done <- send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}) }()
-	until(t, "the request is made", func() bool { return s.count("/routers/1") == 1 })
+	waittest.Until(t, "the request is made", func() bool { return s.count("/routers/1") == 1 })
 	gate.Close(errors.New("lost"))
 	if err := <-done; !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want the fence's reason", err)
@@ -155,7 +156,7 @@ func TestClose_CancelsRequestsInFlightAndRefusesNewOnes(t *testing.T) {
 			f := open(t, cfg)
 			done := make(chan error, 1)
 			go func() { done <- get(within(t), f.Clients, "ports") }()
-			until(t, "it is on its way", func() bool { return s.count(stuck) == 1 })
+			waittest.Until(t, "it is on its way", func() bool { return s.count(stuck) == 1 })
 			if err := f.Close(); err != nil {
 				t.Error(err)
 			}
@@ -168,7 +169,7 @@ func TestClose_CancelsRequestsInFlightAndRefusesNewOnes(t *testing.T) {
 			if _, err := f.Project(t.Context()); !errors.Is(err, ErrClosed) {
 				t.Errorf("project after Close: %v, want ErrClosed", err)
 			}
-			until(t, "all connections are closed", func() bool {
+			waittest.Until(t, "all connections are closed", func() bool {
 				_, left := s.connections()
 				return left == 0
 			})
@@ -184,7 +185,7 @@ func TestFence_ClosesDuringARequest_TheConnectionOfTheRequestEnds(t *testing.T) 
 	f := open(t, cfg, func(o *Options) { o.Transport = gate.Transport })
 	done := make(chan error, 1)
 	go func() { done <- send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}) }()
-	until(t, "the request is made", func() bool { return s.count("/routers/1") == 1 })
+	waittest.Until(t, "the request is made", func() bool { return s.count("/routers/1") == 1 })
 	if p := s.seen("/routers/1")[0].protocol; p != "HTTP/1.1" {
 		t.Errorf("the protocol of the request is %s", p)
 	}
@@ -192,7 +193,7 @@ func TestFence_ClosesDuringARequest_TheConnectionOfTheRequestEnds(t *testing.T) 
 	if err := <-done; !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want the fence's reason", err)
 	}
-	until(t, "its connection is closed", func() bool {
+	waittest.Until(t, "its connection is closed", func() bool {
 		_, left := s.connections()
 		return left == 0
 	})
@@ -244,17 +245,17 @@ func TestFence_ClosesWhileTheNetworkFails_RequestNeverArrives(t *testing.T) {
 	before := written.Load()
 	done := make(chan error, 1)
 	go func() { done <- send(within(t), f.Clients, "PUT", "routers/1", map[string]any{}) }()
-	until(t, "the request is written", func() bool { return written.Load() > before })
+	waittest.Until(t, "the request is written", func() bool { return written.Load() > before })
 	gate.Close(errors.New("lost"))
 	if err := <-done; !errors.Is(err, fence.ErrClosed) {
 		t.Errorf("got %v, want the fence's reason", err)
 	}
 	// A connection that is only closed stays open in the network, which has its last bytes.
-	until(t, "the connection is reset", func() bool { return network.Connections() == 0 })
+	waittest.Until(t, "the connection is reset", func() bool { return network.Connections() == 0 })
 	if err := network.Set(netfault.Pass()); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the connection of the cloud ends", func() bool {
+	waittest.Until(t, "the connection of the cloud ends", func() bool {
 		_, left := s.connections()
 		return left == 0
 	})
@@ -278,7 +279,7 @@ func TestClose_ConnectionThatComesLate_IsClosed(t *testing.T) {
 	if !errors.Is(err, net.ErrClosed) {
 		t.Errorf("connection %v, error %v", conn, err)
 	}
-	until(t, "all connections are closed", func() bool {
+	waittest.Until(t, "all connections are closed", func() bool {
 		_, left := s.connections()
 		return left == 0
 	})

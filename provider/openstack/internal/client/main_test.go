@@ -29,14 +29,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var within = waittest.Context
 
-var until = waittest.Until
-
 // advance advances the clock until the condition holds.
 func advance(t *testing.T, clock *clocktesting.FakeClock, step time.Duration, what string,
 	condition func() bool,
 ) {
 	t.Helper()
-	until(t, what, func() bool {
+	waittest.Until(t, what, func() bool {
 		if condition() {
 			return true
 		}

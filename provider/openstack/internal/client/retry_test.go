@@ -19,6 +19,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 func TestRetryReason_EachResponse_IsRetriedOrNot(t *testing.T) {
@@ -207,7 +208,7 @@ func TestRetryAfter_IsWaitedFor(t *testing.T) {
 	f := open(t, cfg, func(o *Options) { o.Clock = clock })
 	done := make(chan error, 1)
 	go func() { done <- get(within(t), f.Clients, "ports") }()
-	until(t, "the request waits", clock.HasWaiters)
+	waittest.Until(t, "the request waits", clock.HasWaiters)
 	start := clock.Now()
 	advance(t, clock, time.Second, "the request has ended", func() bool { return len(done) == 1 })
 	if err := <-done; err != nil {
@@ -257,7 +258,7 @@ func TestPauseBeforeRetry_EndsWithTheCallersContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(within(t))
 	done := make(chan error, 1)
 	go func() { done <- get(ctx, f.Clients, "ports") }()
-	until(t, "the request waits", clock.HasWaiters)
+	waittest.Until(t, "the request waits", clock.HasWaiters)
 	cancel()
 	err := <-done
 	if !errors.Is(err, context.Canceled) {

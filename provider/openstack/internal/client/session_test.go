@@ -15,6 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -206,7 +207,7 @@ func TestLogin_CallerCanceled_OthersSucceed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() { first <- get(ctx, f.Clients, "ports") }()
-	until(t, "the login has begun", func() bool { return s.count("/auth/tokens") == 1 })
+	waittest.Until(t, "the login has begun", func() bool { return s.count("/auth/tokens") == 1 })
 	go func() { second <- get(within(t), f.Clients, "ports") }()
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {

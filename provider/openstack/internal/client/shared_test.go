@@ -20,6 +20,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/internal/kit/ratelimit"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
@@ -350,10 +351,10 @@ func TestShared_NoisyCluster_DelaysAnotherByOneTurn(t *testing.T) {
 	for range noise {
 		group.Go(func() { _ = get(ctx, noisy.Clients, "noise") })
 	}
-	until(t, "the noise waits", func() bool { return waitingOf(noisy) >= noise-1 })
+	waittest.Until(t, "the noise waits", func() bool { return waitingOf(noisy) >= noise-1 })
 	result := make(chan error, 1)
 	go func() { result <- get(within(t), quiet.Clients, "quiet") }()
-	until(t, "the request waits", func() bool { return waitingOf(quiet) == 1 })
+	waittest.Until(t, "the request waits", func() bool { return waitingOf(quiet) == 1 })
 	before := waitingOf(noisy)
 	advance(t, now, time.Second, "the turn of the request comes", func() bool {
 		return waitingOf(quiet) == 0 || waitingOf(noisy) < noise-10
@@ -393,7 +394,7 @@ func TestShared_CloudRefusesOneCluster_PausesAll(t *testing.T) {
 	begun := now.Now()
 	result := make(chan error, 1)
 	go func() { result <- get(within(t), b.Clients, "networks") }()
-	until(t, "the other cluster waits", func() bool { return waitingOf(b) == 1 })
+	waittest.Until(t, "the other cluster waits", func() bool { return waitingOf(b) == 1 })
 	advance(t, now, time.Second, "the other cluster is served", func() bool {
 		return stub.count("/networks") == 1
 	})
@@ -430,7 +431,7 @@ func TestShared_OneCloses_OthersKeepTheConnections(t *testing.T) {
 			opened)
 	}
 	_ = b.Close()
-	until(t, "all connections are closed", func() bool {
+	waittest.Until(t, "all connections are closed", func() bool {
 		_, left := stub.connections()
 		return left == 0
 	})

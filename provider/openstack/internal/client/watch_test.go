@@ -23,6 +23,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -96,14 +97,14 @@ func TestReload_OfThePassword_WhileRequestsFlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Keystone has revoked the old tokens, so the next check of the files is no longer delayed.
-	until(t, "the old login is over", func() bool {
+	waittest.Until(t, "the old login is over", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(failures) > 0
 	})
-	until(t, "the watch waits", clock.HasWaiters)
+	waittest.Until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
-	until(t, "the new configuration is in use", func() bool {
+	waittest.Until(t, "the new configuration is in use", func() bool {
 		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
 	})
 	if err := listServers(within(t), f.Clients); err != nil {
@@ -290,12 +291,12 @@ func TestReload_RequestsInFlight_Continue(t *testing.T) {
 	f, file := watching(t, cfg, clock)
 	done := make(chan error, 1)
 	go func() { done <- get(within(t), f.Clients, "slow") }()
-	until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
+	waittest.Until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
 	write(t, file, "n3w-password")
 	// The clock must not advance further: a request is not retried after a minute.
-	until(t, "the watch waits", clock.HasWaiters)
+	waittest.Until(t, "the watch waits", clock.HasWaiters)
 	clock.Step(watchEvery)
-	until(t, "the new configuration is in use", func() bool {
+	waittest.Until(t, "the new configuration is in use", func() bool {
 		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
 	})
 	if err := get(within(t), f.Clients, "ports"); err != nil {
@@ -306,7 +307,8 @@ func TestReload_RequestsInFlight_Continue(t *testing.T) {
 		t.Errorf("the request in flight: %v", err)
 	}
 	// The connection of the old configuration is no longer used.
-	until(t, "one connection is left", func() bool { _, left := s.connections(); return left == 1 })
+	waittest.Until(t, "one connection is left",
+		func() bool { _, left := s.connections(); return left == 1 })
 }
 
 func TestReload_TokenRefusedMeanwhile_UsesTheNewLogin(t *testing.T) {
@@ -328,7 +330,7 @@ func TestReload_TokenRefusedMeanwhile_UsesTheNewLogin(t *testing.T) {
 	f, file := watching(t, cfg, clock)
 	done := make(chan error, 1)
 	go func() { done <- get(within(t), f.Clients, "slow") }()
-	until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
+	waittest.Until(t, "it is on its way", func() bool { return s.count("/slow") == 1 })
 	write(t, file, "n3w-password")
 	advance(t, clock, watchEvery, "the new configuration is in use", func() bool {
 		return strings.Contains(f.logs.String(), "Reloaded the configuration of OpenStack")
@@ -346,7 +348,7 @@ func TestClose_EndsTheWatch(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	_, cfg := newStub(t, status(200))
 	f, _ := watching(t, cfg, clock)
-	until(t, "the watch waits", clock.HasWaiters)
+	waittest.Until(t, "the watch waits", clock.HasWaiters)
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
@@ -369,7 +371,7 @@ func TestClose_DuringAReload(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
-	until(t, "all connections are closed",
+	waittest.Until(t, "all connections are closed",
 		func() bool { _, left := s.connections(); return left == 0 })
 }
 

@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -62,17 +63,18 @@ func TestReport_ServiceDoesNotAnswer_ShowsTheWaitBeforeTheCallEnds(t *testing.T)
 				ended <- err
 			}()
 			var got *metav1.Condition
-			for got == nil {
+			waittest.Until(t, "the wait is shown", func() error {
 				select {
 				case err := <-ended:
 					t.Fatalf("the call ended before the wait was shown: %v", err)
-				case <-time.After(50 * time.Millisecond):
-				}
-				if time.Since(begun) > waittest.Limit {
-					t.Fatalf("the wait is not shown; the reports are %+v", cl.Reports())
+				default:
 				}
 				got = meta.FindStatusCondition(s.now(service).Status.Conditions, ConditionType)
-			}
+				if got == nil {
+					return fmt.Errorf("the reports are %+v", cl.Reports())
+				}
+				return nil
+			})
 			if got.Status != metav1.ConditionFalse || got.Reason != "LoadBalancerWaiting" ||
 				!strings.Contains(got.Message, c.text) ||
 				got.LastTransitionTime.Time.Sub(begun).Abs() > time.Minute {

@@ -49,12 +49,6 @@ func (s *site) register(node *v1.Node) *v1.Node {
 	return made
 }
 
-// eventually waits until so returns true.
-func (s *site) eventually(what string, so func() bool) {
-	s.t.Helper()
-	waittest.Until(s.t, what, so)
-}
-
 func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -62,9 +56,9 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	c, stop := watched(t, s)
 	first := s.register(s.addNode("a"))
 	service := s.addService("web", 80)
-	s.eventually("the provider sees the Service",
+	waittest.Until(t, "the provider sees the Service",
 		func() bool { _, ok := c.objects.Load().current(service); return ok })
-	s.eventually("the provider sees the node",
+	waittest.Until(t, "the provider sees the node",
 		func() bool { return len(c.objects.Load().nodesOr(nil)) == 1 })
 	if lbs := s.LoadBalancers(); len(lbs) > 0 {
 		t.Fatalf("the load balancers are %v", lbs)
@@ -87,7 +81,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 		metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the node gets no new connections", func() bool {
+	waittest.Until(t, "the node gets no new connections", func() bool {
 		if err := c.UpdateLoadBalancer(t.Context(), "kubernetes", service, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +91,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	if err := s.DeleteLoadBalancer(s.LoadBalancers()[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("there is another load balancer, and the Service names it", func() bool {
+	waittest.Until(t, "there is another load balancer, and the Service names it", func() bool {
 		lbs := s.LoadBalancers()
 		return len(lbs) == 1 && lbs[0].ProvisioningStatus == openstacktest.StatusActive &&
 			s.now(service).Annotations["loadbalancer.openstack.org/load-balancer-id"] == lbs[0].ID
@@ -106,7 +100,7 @@ func TestRepair_FollowsNodesAndTheCloud_UntilTheTermEnds(t *testing.T) {
 	if err := s.DeleteFloatingIP(ip.ID); err != nil {
 		t.Fatal(err)
 	}
-	s.eventually("the status has the new address", func() bool {
+	waittest.Until(t, "the status has the new address", func() bool {
 		ips, ingress := s.FloatingIPs(), s.now(service).Status.LoadBalancer.Ingress
 		return len(ips) == 1 && len(ingress) == 1 && ingress[0].IP == ips[0].Address &&
 			ips[0].Address != ip.Address
@@ -130,7 +124,7 @@ func TestRepair_ServiceControllerRetries_RepairDoesNot(t *testing.T) {
 	s.defaults.LoadBalancer.DriftPeriod = 0
 	c, _ := watched(t, s)
 	node, service := s.register(s.addNode("a")), s.addService("web", 80)
-	s.eventually("the provider sees Service and node", func() bool {
+	waittest.Until(t, "the provider sees Service and node", func() bool {
 		_, ok := c.objects.Load().current(service)
 		return ok && len(c.objects.Load().nodesOr(nil)) == 1
 	})

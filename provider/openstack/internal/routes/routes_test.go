@@ -14,6 +14,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -909,9 +910,8 @@ func TestInvalidResponses_AreErrors(t *testing.T) {
 				t.Log(err)
 			}
 			heal()
-			eventually(t, "the failure is forgotten and the route created", func() bool {
-				return c.create("a", "10.244.1.0/24") == nil
-			})
+			waittest.Until(t, "the failure is forgotten and the route created",
+				func() error { return c.create("a", "10.244.1.0/24") })
 			s.wantRoutes("10.244.1.0/24 via 10.0.0.11")
 		})
 	}

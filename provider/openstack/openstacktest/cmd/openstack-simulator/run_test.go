@@ -4,69 +4,45 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/fxccm/fxccm/internal/waittest"
+	"github.com/fxccm/fxccm/test/child"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// output is the output of the command, and wakes waiting tests.
-type output struct {
-	mu      sync.Mutex
-	text    bytes.Buffer
-	written chan struct{}
-}
-
-func newOutput() *output { return &output{written: make(chan struct{}, 1)} }
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	select {
-	case o.written <- struct{}{}:
-	default:
-	}
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// until waits for the text, at most 30 s, which is far longer than needed.
-func (o *output) until(t *testing.T, text string) {
-	t.Helper()
-	late := time.NewTimer(30 * time.Second)
-	defer late.Stop()
-	for !strings.Contains(o.String(), text) {
-		select {
-		case <-o.written:
-		case <-late.C:
-			t.Fatalf("no %q in the output:\n%s", text, o.String())
-		}
-	}
-}
-
 // simulator is a command that runs until the test ends, or is stopped.
 type simulator struct {
-	stdout, stderr *output
+	stdout, stderr *child.Output
 	url            string
 	stop           func() (code int)
+}
+
+// wantError waits until the text is in the error output.
+func (s simulator) wantError(t *testing.T, text string) {
+	t.Helper()
+	waittest.Until(t, fmt.Sprintf("the error output has %q", text), func() error {
+		if output := s.stderr.String(); !strings.Contains(output, text) {
+			return errors.New(output)
+		}
+		return nil
+	})
 }
 
 func startSimulator(t *testing.T, arguments ...string) simulator {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	s := simulator{stdout: newOutput(), stderr: newOutput()}
+	s := simulator{stdout: &child.Output{}, stderr: &child.Output{}}
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, arguments, s.stdout, s.stderr) }()
 	s.stop = sync.OnceValue(func() int {
@@ -74,7 +50,7 @@ func startSimulator(t *testing.T, arguments ...string) simulator {
 		return <-code
 	})
 	t.Cleanup(func() { s.stop() })
-	s.stderr.until(t, "serving at ")
+	s.wantError(t, "serving at ")
 	s.url = strings.TrimSuffix(
 		regexp.MustCompile(`auth-url = "([^"]+)"`).FindStringSubmatch(s.stdout.String())[1],
 		"/identity/v3")
@@ -124,7 +100,7 @@ func TestRun_ContextEnds_StopsServing(t *testing.T) {
 		t.Errorf("the servers are %+v", servers)
 	}
 	s.call(t, "GET", "/compute/?x=y", "", nil)
-	s.stderr.until(t, "version_list 200 GET /compute/?x=y\n")
+	s.wantError(t, "version_list 200 GET /compute/?x=y\n")
 	if code := s.stop(); code != exitOK {
 		t.Errorf("it ended with %d: %s", code, s.stderr)
 	}
