@@ -9,6 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // candidate campaigns once in the background and calls lead while it leads.
@@ -253,10 +254,5 @@ func TestManualElector_FailedWaits_ReportTheState(t *testing.T) {
 
 func waitLeading(t testing.TB, e *ccmtest.ManualElector) {
 	t.Helper()
-	ccmtest.Eventually(t, "leadership is held", func(context.Context) (struct{}, error) {
-		if !e.Leading() {
-			return struct{}{}, errors.New("leadership is not held")
-		}
-		return struct{}{}, nil
-	})
+	waittest.Until(t, "leadership is held", e.Leading)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -83,11 +84,11 @@ func forEach(b *testing.B, n int, do func(ctx context.Context, name string) erro
 // waitAllocated waits until n nodes have different ranges.
 func waitAllocated(b *testing.B, admin kubernetes.Interface, n int) {
 	b.Helper()
-	ccmtest.Eventually(b, fmt.Sprintf("%d nodes have different ranges", n),
-		func(ctx context.Context) (any, error) {
+	waittest.Until(b, fmt.Sprintf("%d nodes have different ranges", n),
+		func(ctx context.Context) error {
 			list, err := admin.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			ranges := map[string]bool{}
 			for _, node := range list.Items {
@@ -96,8 +97,8 @@ func waitAllocated(b *testing.B, admin kubernetes.Interface, n int) {
 				}
 			}
 			if len(ranges) != n {
-				return nil, fmt.Errorf("%d ranges", len(ranges))
+				return fmt.Errorf("%d ranges", len(ranges))
 			}
-			return nil, nil
+			return nil
 		})
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/controllers/nodeipam"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -216,14 +217,13 @@ func TestFirstPatch_AnswerIsLostOrAnotherClientIsFaster_NodeKeepsItsFirstRange(t
 			app := start(t, fake.New(), allocate("10.244.0.0/21", nil),
 				ccmtest.WithIdentity(identity))
 			node := create(t, "contested")
-			ccmtest.Eventually(t, "the patches reached the API server",
-				func(context.Context) (any, error) {
-					if got := slices.Compact(writes(t, mark, node)); !slices.Equal(got, c.want) {
-						return nil, fmt.Errorf("requests that change the node: %v, want %v", got,
-							c.want)
-					}
-					return nil, nil
-				})
+			waittest.Until(t, "the patches reached the API server", func() error {
+				if got := slices.Compact(writes(t, mark, node)); !slices.Equal(got, c.want) {
+					return fmt.Errorf("requests that change the node: %v, want %v", got,
+						c.want)
+				}
+				return nil
+			})
 			all := waitRanges(t, node, 1)
 			if !slices.Equal(all, []string{c.firstRange}) {
 				t.Errorf("the node has %v, want %s", all, c.firstRange)
@@ -430,17 +430,16 @@ func events(t *testing.T, node string) []corev1.Event {
 
 func waitEvent(t *testing.T, node, reason, message string) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("%s has the event %s: %s", node, reason, message),
-		func(context.Context) (any, error) {
-			all := events(t, node)
-			if !slices.ContainsFunc(all, func(e corev1.Event) bool {
-				return e.Type == corev1.EventTypeWarning && e.Reason == reason &&
-					strings.Contains(e.Message, message)
-			}) {
-				return nil, fmt.Errorf("events %v", all)
-			}
-			return nil, nil
-		})
+	waittest.Until(t, fmt.Sprintf("%s has the event %s: %s", node, reason, message), func() error {
+		all := events(t, node)
+		if !slices.ContainsFunc(all, func(e corev1.Event) bool {
+			return e.Type == corev1.EventTypeWarning && e.Reason == reason &&
+				strings.Contains(e.Message, message)
+		}) {
+			return fmt.Errorf("events %v", all)
+		}
+		return nil
+	})
 }
 
 func waitMetrics(t *testing.T, registry *prometheus.Registry, ranges, free, waiting int) {
@@ -456,8 +455,8 @@ func waitMetrics(t *testing.T, registry *prometheus.Registry, ranges, free, wait
 			"that no node and no service CIDR uses.", cidr, free) +
 		fmt.Sprintf(gauge, "fxccm_node_ipam_nodes_waiting", "Nodes that wait for a pod range "+
 			"because the last attempt failed.", "", waiting)
-	ccmtest.Eventually(t, "the metrics have their values", func(context.Context) (any, error) {
-		return nil, testutil.GatherAndCompare(registry, strings.NewReader(want),
+	waittest.Until(t, "the metrics have their values", func() error {
+		return testutil.GatherAndCompare(registry, strings.NewReader(want),
 			"fxccm_node_ipam_ranges", "fxccm_node_ipam_ranges_free",
 			"fxccm_node_ipam_nodes_waiting")
 	})

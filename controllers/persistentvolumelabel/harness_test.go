@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -227,9 +228,8 @@ func settle(t *testing.T, app *ccmtest.CCM) {
 	app.Stop()
 	since := suite.cp.Audit().Mark()
 	last := create(t, "mark")
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
-	if _, err := suite.cp.Audit().Wait(ctx, since, 1, controlplane.ByName(last)); err != nil {
+	if _, err := suite.cp.Audit().Wait(waittest.Context(t), since, 1,
+		controlplane.ByName(last)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -242,13 +242,12 @@ func calls(cloud *fake.Cloud, volume string) []fake.Call {
 // waitCalls waits until the cloud has got n calls for the volume.
 func waitCalls(t *testing.T, cloud *fake.Cloud, volume string, n int) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("the cloud got %d calls for %s", n, volume),
-		func(context.Context) (struct{}, error) {
-			if got := len(calls(cloud, volume)); got < n {
-				return struct{}{}, fmt.Errorf("%d calls", got)
-			}
-			return struct{}{}, nil
-		})
+	waittest.Until(t, fmt.Sprintf("the cloud got %d calls for %s", n, volume), func() error {
+		if got := len(calls(cloud, volume)); got < n {
+			return fmt.Errorf("%d calls", got)
+		}
+		return nil
+	})
 }
 
 // eventsOf returns the events of the volume. Events of objects without a namespace are in default.

@@ -17,10 +17,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/fleet/endpoints"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -109,12 +109,9 @@ func TestHandler_FleetRuns_ShowsItsStateToPeopleAndPrograms(t *testing.T) {
 			t.Errorf("the fleet: %v", err)
 		}
 	}()
-	ccmtest.Eventually(t, "the page shows the clusters", func(context.Context) (struct{}, error) {
-		if _, body := get(t, server, "/statusz", "application/json"); !strings.Contains(body,
-			"cluster-999") {
-			return struct{}{}, errors.New("it does not")
-		}
-		return struct{}{}, nil
+	waittest.Until(t, "the page shows the clusters", func() bool {
+		_, body := get(t, server, "/statusz", "application/json")
+		return strings.Contains(body, "cluster-999")
 	})
 	_, body := get(t, server, "/statusz", "application/json")
 	var status fleet.Status

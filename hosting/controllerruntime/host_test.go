@@ -25,6 +25,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -135,10 +136,10 @@ func (w *world) wantNode(name string) {
 func (w *world) hold(holder string) {
 	w.t.Helper()
 	leases := w.client.CoordinationV1().Leases(leaseNamespace)
-	ccmtest.Eventually(w.t, "the lease is written", func(ctx context.Context) (string, error) {
+	waittest.Until(w.t, "the lease is written", func(ctx context.Context) error {
 		lease, err := leases.Get(ctx, leaseName, metav1.GetOptions{})
 		if err != nil {
-			return "", err
+			return err
 		}
 		now := &metav1.MicroTime{Time: time.Now()}
 		lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, now
@@ -149,7 +150,7 @@ func (w *world) hold(holder string) {
 			lease.Spec.AcquireTime, lease.Spec.LeaseDurationSeconds = now, ptr.To(int32(1))
 		}
 		_, err = leases.Update(ctx, lease, metav1.UpdateOptions{})
-		return "", err
+		return err
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 const writeRecord = "PUT /records/*"
@@ -83,13 +84,13 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 	w.wantNode("node-1")
 	written := func(what string, is func(conformance.Request) bool) {
 		t.Helper()
-		ccmtest.Eventually(t, what, func(context.Context) (string, error) {
+		waittest.Until(t, what, func() error {
 			for _, r := range cloud.Requests() {
 				if is(r) {
-					return "", nil
+					return nil
 				}
 			}
-			return "", fmt.Errorf("the requests are %v", cloud.Requests())
+			return fmt.Errorf("the requests are %v", cloud.Requests())
 		})
 	}
 	written("a write is in flight", func(r conformance.Request) bool { return r.Ended.IsZero() })
@@ -101,12 +102,8 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 		func(r conformance.Request) bool { return !r.Ended.IsZero() })
 	release()
 	between := refused.Load()
-	ccmtest.Eventually(t, "later writes were refused", func(context.Context) (string, error) {
-		if n := refused.Load() - between; n < 10 {
-			return "", fmt.Errorf("%d were refused", n)
-		}
-		return "", nil
-	})
+	waittest.Until(t, "later writes were refused",
+		func() bool { return refused.Load()-between >= 10 })
 	if late := cloud.Requests()[1:]; len(late) > 0 {
 		t.Errorf("without leadership the cloud received %v", late)
 	}
@@ -119,13 +116,8 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 		return r.Began.After(campaigned) && !r.Ended.IsZero()
 	})
 	between = refused.Load()
-	ccmtest.Eventually(t, "writes of the first campaign are still refused",
-		func(context.Context) (string, error) {
-			if refused.Load() == between {
-				return "", errors.New("they were not refused")
-			}
-			return "", nil
-		})
+	waittest.Until(t, "writes of the first campaign are still refused",
+		func() bool { return refused.Load() > between })
 }
 
 func TestTransport_ManagerOfNoHost_IsAnError(t *testing.T) {

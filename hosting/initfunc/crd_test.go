@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 var definitions = schema.GroupVersionResource{
@@ -58,12 +59,12 @@ func addKind(t *testing.T, kind string, objects ...string) {
 			metav1.DeleteOptions{}); err != nil {
 			t.Errorf("remove kind %s: %v", kind, err)
 		}
-		ccmtest.Eventually(t, "kind "+kind+" is gone", func(ctx context.Context) (struct{}, error) {
+		waittest.Until(t, "kind "+kind+" is gone", func(ctx context.Context) error {
 			if _, err := client.Resource(definitions).Get(ctx, name,
 				metav1.GetOptions{}); err == nil {
-				return struct{}{}, errors.New("it still exists")
+				return errors.New("it still exists")
 			}
-			return struct{}{}, nil
+			return nil
 		})
 	})
 	for _, object := range objects {

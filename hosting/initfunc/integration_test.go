@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/hosting/initfunc"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -140,8 +141,7 @@ func TestController_ClientName_IsItsIdentity(t *testing.T) {
 
 	account := controlplane.ByUser(controlplane.ServiceAccountUser("kube-system",
 		"mycloud-pod-range-controller"))
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
+	ctx := waittest.Context(t)
 	for what, request := range map[string][]controlplane.Filter{
 		"the InitFunc's client": {
 			account, controlplane.ByResource("", "nodes"),
@@ -193,8 +193,7 @@ func TestController_MetadataInformerNeverSyncs_TermOpensAndDrains(t *testing.T) 
 	c := ccmtest.StartManager(t, cluster, fake.New(), ccmtest.WithControllers(controllers...),
 		only("pod-range-controller"))
 	c.WaitReady()
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
+	ctx := waittest.Context(t)
 	refused := []controlplane.Filter{
 		controlplane.ByUser(c.User()),
 		controlplane.ByResource(pools.Group,
@@ -297,20 +296,20 @@ func health(t *testing.T, c *ccmtest.CCM, name string) error {
 
 func waitEvent(t *testing.T, c *ccmtest.CCM, object, reason string) {
 	t.Helper()
-	ccmtest.Eventually(t, "event "+reason+" of "+object+" is recorded",
-		func(ctx context.Context) (struct{}, error) {
+	waittest.Until(t, "event "+reason+" of "+object+" is recorded",
+		func(ctx context.Context) error {
 			events, err := c.Client.CoreV1().Events(metav1.NamespaceDefault).List(ctx,
 				metav1.ListOptions{})
 			if err != nil {
-				return struct{}{}, err
+				return err
 			}
 			for _, e := range events.Items {
 				if e.Reason == reason && e.InvolvedObject.Name == object &&
 					e.Source.Component == "cloud-controller-manager" {
-					return struct{}{}, nil
+					return nil
 				}
 			}
-			return struct{}{}, fmt.Errorf("%d other events", len(events.Items))
+			return fmt.Errorf("%d other events", len(events.Items))
 		})
 }
 

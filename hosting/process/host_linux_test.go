@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/hosting/process"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -164,14 +165,13 @@ func isRunning(pid int) (bool, error) {
 
 func waitDead(t *testing.T, pid int) {
 	t.Helper()
-	ccmtest.Eventually(t, "process "+strconv.Itoa(pid)+" is dead",
-		func(context.Context) (struct{}, error) {
-			running, err := isRunning(pid)
-			if running {
-				err = errors.New("it runs")
-			}
-			return struct{}{}, err
-		})
+	waittest.Until(t, "process "+strconv.Itoa(pid)+" is dead", func() error {
+		running, err := isRunning(pid)
+		if running {
+			err = errors.New("it runs")
+		}
+		return err
+	})
 }
 
 // startHostWithChild returns a host, the process of its provider, and the program that it runs.

@@ -23,6 +23,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/hosting/process"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -127,12 +128,12 @@ func TestProvider_CloudHasNotFinished_NodesFollowWithoutAWarning(t *testing.T) {
 			return balancer.Members, err
 		})
 	// The events are sent one after the other.
-	ccmtest.Eventually(t, "an event says that it is ensured, and none that it failed",
-		func(ctx context.Context) (_ any, err error) {
+	waittest.Until(t, "an event says that it is ensured, and none that it failed",
+		func(ctx context.Context) (err error) {
 			list, err := app.Client.CoreV1().Events(service.Namespace).List(ctx,
 				metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(service.UID)})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			err = errors.New("it is missing")
 			for _, event := range list.Items {
@@ -143,7 +144,7 @@ func TestProvider_CloudHasNotFinished_NodesFollowWithoutAWarning(t *testing.T) {
 					err = nil
 				}
 			}
-			return nil, err
+			return err
 		})
 }
 

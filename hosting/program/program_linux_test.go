@@ -1,8 +1,6 @@
 package program_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/hosting/program"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // cluster is shared by all tests of this package.
@@ -97,12 +96,8 @@ func (c *stubCloud) program(t *testing.T) (pid int, token string) {
 func (c *stubCloud) waitWork(t *testing.T) {
 	t.Helper()
 	before := c.received("/work")
-	ccmtest.Eventually(t, "the program works", func(context.Context) (struct{}, error) {
-		if c.received("/work") < before+2 {
-			return struct{}{}, errors.New("the cloud has received no request")
-		}
-		return struct{}{}, nil
-	})
+	waittest.Until(t, "the cloud receives requests of the program",
+		func() bool { return c.received("/work") >= before+2 })
 }
 
 func (c *stubCloud) options(t *testing.T, mode string) program.Options {
@@ -150,12 +145,10 @@ func TestProvider_TwoTerms_NothingArrivesAfterEitherFence(t *testing.T) {
 		}
 		tokens[token] = true
 		mark := cluster.Audit().Mark()
-		ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-		if _, err := cluster.Audit().Wait(ctx, mark, 2, controlplane.ByUser(app.User()),
-			controlplane.Mutating()); err != nil {
+		if _, err := cluster.Audit().Wait(waittest.Context(t), mark, 2,
+			controlplane.ByUser(app.User()), controlplane.Mutating()); err != nil {
 			t.Error(err)
 		}
-		cancel()
 		cloud.waitWork(t)
 		app.Elector.Lose(nil)
 		if released := app.Elector.WaitReleased(t); !released.Drained {

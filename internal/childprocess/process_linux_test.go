@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/internal/childprocess"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // start runs a shell script.
@@ -41,7 +42,7 @@ func errorOf(t *testing.T, p *childprocess.Process) string {
 	select {
 	case <-p.Done():
 		return p.Err().Error()
-	case <-time.After(time.Minute):
+	case <-time.After(waittest.Limit):
 		t.Fatal("the process has not ended")
 		return ""
 	}
@@ -204,14 +205,13 @@ func TestKill_OfARunningProgram_EndsItsChildrenAndErrorHasTheCause(t *testing.T)
 	if !errors.Is(p.Err(), cause) || !strings.Contains(got, "was killed: it sends garbage") {
 		t.Errorf("error %q, want one with the cause of the kill", got)
 	}
-	ccmtest.Eventually(t, "the child of the script is dead",
-		func(context.Context) (struct{}, error) {
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", grandchild))
-			if err == nil && !strings.Contains(string(stat), ") Z ") {
-				return struct{}{}, fmt.Errorf("it still runs: %s", stat)
-			}
-			return struct{}{}, nil
-		})
+	waittest.Until(t, "the child of the script is dead", func() error {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", grandchild))
+		if err == nil && !strings.Contains(string(stat), ") Z ") {
+			return fmt.Errorf("it still runs: %s", stat)
+		}
+		return nil
+	})
 }
 
 func TestKill_AfterTheProgramHasEnded_KeepsItsReason(t *testing.T) {

@@ -1,7 +1,6 @@
 package informerview_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/informerview"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // Several terms use the host's informers, which never resync, one after the other, on a real API
@@ -27,8 +27,7 @@ func TestSharedView_RealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *test
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
+	ctx := waittest.Context(t)
 	stop := make(chan struct{})
 	factory := informers.NewSharedInformerFactory(client, 0)
 	hosts := &recorder{}
@@ -67,13 +66,12 @@ func TestSharedView_RealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *test
 		waitReceived(t, never, "add "+name)
 		view.Shutdown()
 		// A goroutine may still be listed for a moment after it has reported its end.
-		ccmtest.Eventually(t, "only the host's handler is left",
-			func(context.Context) (int, error) {
-				if left := goroutines(listening); left != 1 {
-					return left, fmt.Errorf("%d handlers", left)
-				}
-				return 1, nil
-			})
+		waittest.Until(t, "only the host's handler is left", func() error {
+			if left := goroutines(listening); left != 1 {
+				return fmt.Errorf("%d handlers", left)
+			}
+			return nil
+		})
 		r.take()
 		never.take()
 		ofServices.take()
@@ -107,15 +105,14 @@ func TestSharedView_RealAPIServer_TermsGetAddsAndResyncs_AndLeaveNothing(t *test
 // waitReceived waits until the handler has received all these events.
 func waitReceived(t *testing.T, r *recorder, want ...string) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("the handler receives %q", want),
-		func(context.Context) (string, error) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for _, event := range want {
-				if !slices.Contains(r.events, event) {
-					return "", fmt.Errorf("it received %q", r.events)
-				}
+	waittest.Until(t, fmt.Sprintf("the handler receives %q", want), func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, event := range want {
+			if !slices.Contains(r.events, event) {
+				return fmt.Errorf("it received %q", r.events)
 			}
-			return "", nil
-		})
+		}
+		return nil
+	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // moment is long enough for data to arrive on the loopback interface.
@@ -147,13 +148,8 @@ func TestPass_CarriesBothWaysAndTheEnd(t *testing.T) {
 	if got, err := l.receive(1, ccmtest.WaitLimit); !errors.Is(err, io.EOF) {
 		t.Errorf("received %q (%v) after the end, want the end", got, err)
 	}
-	ccmtest.Eventually(t, "the connection is no longer counted",
-		func(context.Context) (struct{}, error) {
-			if n := proxy.Connections(); n != 0 {
-				return struct{}{}, errors.New("it is")
-			}
-			return struct{}{}, nil
-		})
+	waittest.Until(t, "the connection is no longer counted",
+		func() bool { return proxy.Connections() == 0 })
 }
 
 func TestBlackHole_OpenAndNewConnections_HangUntilTheyAreReset(t *testing.T) {
@@ -409,18 +405,17 @@ func TestWrongCertificate_ClientsDoNotTrustIt(t *testing.T) {
 	url := proxy.RESTConfig().Host + "/path"
 	ask(t, client, url)
 	set(t, proxy, netfault.WrongCertificate())
-	ccmtest.Eventually(t, "the client sees the certificate",
-		func(ctx context.Context) (struct{}, error) {
-			resp, err := client.Get(url)
-			if err == nil {
-				_ = resp.Body.Close()
-				t.Fatal("the client has got an answer")
-			}
-			if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
-				return struct{}{}, err // the previous connection was reset
-			}
-			return struct{}{}, nil
-		})
+	waittest.Until(t, "the client sees the certificate", func() error {
+		resp, err := client.Get(url)
+		if err == nil {
+			_ = resp.Body.Close()
+			t.Fatal("the client has got an answer")
+		}
+		if _, ok := errors.AsType[x509.UnknownAuthorityError](err); !ok {
+			return err // the previous connection was reset
+		}
+		return nil
+	})
 	set(t, proxy, netfault.Pass())
 	ask(t, client, url)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/stub"
 )
 
@@ -88,12 +89,12 @@ func TestManager_LoadBalancerHasNoAddressYet_NodesFollowWithoutAWarning(t *testi
 	if address != "203.0.113.9" {
 		t.Errorf("the address is %s", address)
 	}
-	ccmtest.Eventually(t, "an event says that it is ensured, and none that it failed",
-		func(ctx context.Context) (_ any, err error) {
+	waittest.Until(t, "an event says that it is ensured, and none that it failed",
+		func(ctx context.Context) (err error) {
 			list, err := app.Client.CoreV1().Events(service.Namespace).List(ctx,
 				metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(service.UID)})
 			if err != nil {
-				return nil, err
+				return err
 			}
 			err = errors.New("it is missing")
 			for _, event := range list.Items {
@@ -104,7 +105,7 @@ func TestManager_LoadBalancerHasNoAddressYet_NodesFollowWithoutAWarning(t *testi
 					err = nil
 				}
 			}
-			return nil, err
+			return err
 		})
 }
 
@@ -119,15 +120,14 @@ func nodeJoins(t *testing.T, app *ccmtest.CCM, name, address string) {
 // waitMembers waits until the only pool has these members.
 func waitMembers(t *testing.T, cloud *stub.Cloud, want ...string) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("the members are %q", want),
-		func(context.Context) (_ any, err error) {
-			var got []string
-			for _, pool := range cloud.Pools() {
-				got = append(got, cloud.Members(pool.Id)...)
-			}
-			if !slices.Equal(got, want) {
-				err = fmt.Errorf("they are %q", got)
-			}
-			return nil, err
-		})
+	waittest.Until(t, fmt.Sprintf("the members are %q", want), func() (err error) {
+		var got []string
+		for _, pool := range cloud.Pools() {
+			got = append(got, cloud.Members(pool.Id)...)
+		}
+		if !slices.Equal(got, want) {
+			err = fmt.Errorf("they are %q", got)
+		}
+		return err
+	})
 }

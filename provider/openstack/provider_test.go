@@ -21,8 +21,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/internal/metrics/metricstest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/quota"
@@ -257,32 +257,30 @@ func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
 	}
 	for _, limit := range []int{5, 6} {
 		sim.SetNetworkQuota("floatingip", limit)
-		ccmtest.Eventually(t, "the quotas are measured",
-			func(context.Context) (struct{}, error) {
-				if passing.HasWaiters() {
-					passing.Step(quota.Period)
-				}
-				return struct{}{}, testutil.GatherAndCompare(registry,
-					strings.NewReader(measured(limit)), "fxccm_openstack_quota_limit")
-			})
+		waittest.Until(t, "the quotas are measured", func() error {
+			if passing.HasWaiters() {
+				passing.Step(quota.Period)
+			}
+			return testutil.GatherAndCompare(registry,
+				strings.NewReader(measured(limit)), "fxccm_openstack_quota_limit")
+		})
 	}
 	const used = "fxccm_openstack_quota_used"
-	ccmtest.Eventually(t, "both load balancers are counted",
-		func(context.Context) (struct{}, error) {
-			families, err := registry.Gather()
-			if err != nil {
-				return struct{}{}, err
-			}
-			for _, family := range families {
-				for _, m := range family.GetMetric() {
-					if family.GetName() == used && m.GetGauge().GetValue() == 2 &&
-						strings.Contains(m.String(), quota.LoadBalancers) {
-						return struct{}{}, nil
-					}
+	waittest.Until(t, "both load balancers are counted", func() error {
+		families, err := registry.Gather()
+		if err != nil {
+			return err
+		}
+		for _, family := range families {
+			for _, m := range family.GetMetric() {
+				if family.GetName() == used && m.GetGauge().GetValue() == 2 &&
+					strings.Contains(m.String(), quota.LoadBalancers) {
+					return nil
 				}
 			}
-			return struct{}{}, fmt.Errorf("the metrics are %v", families)
-		})
+		}
+		return fmt.Errorf("the metrics are %v", families)
+	})
 	for _, call := range sim.Calls() {
 		isWhole := strings.Contains(call.Query, "project_id=") &&
 			strings.Contains(call.Query, "limit=")

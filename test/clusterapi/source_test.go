@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/fleet"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // The import adds the module, whose files have the definitions.
@@ -131,28 +131,27 @@ func (f *follower) update(all []fleet.Cluster) {
 
 func (f *follower) wait(t *testing.T, want string) {
 	t.Helper()
-	ccmtest.Eventually(t, "the source yields "+want, func(context.Context) (struct{}, error) {
+	waittest.Until(t, "the source yields "+want, func() error {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if f.last != want {
-			return struct{}{}, fmt.Errorf("the last update is %q, the error %v", f.last, f.err)
+			return fmt.Errorf("the last update is %q, the error %v", f.last, f.err)
 		}
-		return struct{}{}, nil
+		return nil
 	})
 }
 
 func TestClusterAPI_ClustersAndSecretsChange_TheFleetFollows(t *testing.T) {
 	c, ctx := newClient(t), t.Context()
 	f := follow(t, fleet.ClusterAPI(fleet.ClusterAPIConfig{Management: cluster.RESTConfig()}))
-	ccmtest.Eventually(t, "the source reports that Cluster API is missing",
-		func(context.Context) (struct{}, error) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.err == nil || !strings.Contains(f.err.Error(), "has no Cluster API") {
-				return struct{}{}, fmt.Errorf("the error is %v", f.err)
-			}
-			return struct{}{}, nil
-		})
+	waittest.Until(t, "the source reports that Cluster API is missing", func() error {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.err == nil || !strings.Contains(f.err.Error(), "has no Cluster API") {
+			return fmt.Errorf("the error is %v", f.err)
+		}
+		return nil
+	})
 	crd := definition(t)
 	create(ctx, t, c, crd)
 	f.wait(t, "")

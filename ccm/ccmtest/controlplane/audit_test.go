@@ -27,8 +27,7 @@ func TestAudit_RecordsRequestsAndTheirAnswers(t *testing.T) {
 	}
 	cfg.UserAgent = "janes-program/1.0"
 	jane := client(t, cfg)
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Limit)
-	defer cancel()
+	ctx := waittest.Context(t)
 
 	begin := time.Now().Add(-time.Second) // the record's clock has another resolution
 	mark := cp.Audit().Mark()

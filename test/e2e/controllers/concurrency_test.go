@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -116,13 +116,12 @@ func pendingService(t *testing.T, name string) {
 
 func waitInFlight(t *testing.T, cloud *fake.Cloud, n int) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("%d calls are in flight", n),
-		func(context.Context) (struct{}, error) {
-			if now := cloud.Stats().InFlight; now != n {
-				return struct{}{}, fmt.Errorf("%d are in flight", now)
-			}
-			return struct{}{}, nil
-		})
+	waittest.Until(t, fmt.Sprintf("%d calls are in flight", n), func() error {
+		if now := cloud.Stats().InFlight; now != n {
+			return fmt.Errorf("%d are in flight", now)
+		}
+		return nil
+	})
 }
 
 // The period begins with a pass, so a pass that takes longer than the period is followed by the

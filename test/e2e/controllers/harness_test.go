@@ -16,6 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
@@ -171,11 +172,11 @@ func waitCalls(
 ) []fake.Call {
 	t.Helper()
 	var calls []fake.Call
-	ccmtest.Eventually(t, what, func(context.Context) (struct{}, error) {
+	waittest.Until(t, what, func() error {
 		if calls = cloud.Calls(where); len(calls) < n {
-			return struct{}{}, fmt.Errorf("there were %d of %d calls", len(calls), n)
+			return fmt.Errorf("there were %d of %d calls", len(calls), n)
 		}
-		return struct{}{}, nil
+		return nil
 	})
 	return calls
 }

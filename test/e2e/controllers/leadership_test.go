@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
@@ -79,20 +80,19 @@ func TestLeadership_StopHandsOverAndTheOtherContinues(t *testing.T) {
 		"first became leader", "first stopped leading",
 		"second became leader",
 	} {
-		ccmtest.Eventually(t, "an event says that "+message,
-			func(ctx context.Context) (bool, error) {
-				events, err := shared.Client(t).CoreV1().Events("kube-system").List(ctx,
-					metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
-				if err != nil {
-					return false, err
+		waittest.Until(t, "an event says that "+message, func(ctx context.Context) error {
+			events, err := shared.Client(t).CoreV1().Events("kube-system").List(ctx,
+				metav1.ListOptions{FieldSelector: "reason=LeaderElection"})
+			if err != nil {
+				return err
+			}
+			for _, event := range events.Items {
+				if event.Message == message && event.InvolvedObject.Kind == "Lease" {
+					return nil
 				}
-				for _, event := range events.Items {
-					if event.Message == message && event.InvolvedObject.Kind == "Lease" {
-						return true, nil
-					}
-				}
-				return false, fmt.Errorf("%d other events", len(events.Items))
-			})
+			}
+			return fmt.Errorf("%d other events", len(events.Items))
+		})
 	}
 }
 
@@ -142,14 +142,11 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	}))
 	// A renewal after the drain began proves that the lease is still held.
 	begun := lease(t).Spec.RenewTime.Time
-	ccmtest.Eventually(t, "the lease is renewed while the term drains",
-		func(context.Context) (bool, error) {
-			if l := lease(t); l.Spec.RenewTime.After(begun) &&
-				ptr.Deref(l.Spec.HolderIdentity, "") == "keeper" {
-				return true, nil
-			}
-			return false, errors.New("not renewed")
-		})
+	waittest.Until(t, "the lease is renewed while the term drains", func() bool {
+		l := lease(t)
+		return l.Spec.RenewTime.After(begun) &&
+			ptr.Deref(l.Spec.HolderIdentity, "") == "keeper"
+	})
 	release()
 	if err := r.stop(); err != nil {
 		t.Fatal(err)

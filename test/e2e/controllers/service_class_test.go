@@ -1,7 +1,6 @@
 package controllers_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -55,13 +55,12 @@ func TestService_ManagerServesOneClass_OthersAreNotTouched(t *testing.T) {
 	editService(t, "class-retyped", func(s *corev1.Service) {
 		s.Spec.Type, s.Spec.LoadBalancerClass = corev1.ServiceTypeClusterIP, nil
 	})
-	ccmtest.Eventually(t, "the finalizer of class-retyped is removed",
-		func(context.Context) (any, error) {
-			if s := getService(t, "class-retyped"); servicehelpers.HasLBFinalizer(s) {
-				return nil, fmt.Errorf("the finalizers are %q", s.Finalizers)
-			}
-			return nil, nil
-		})
+	waittest.Until(t, "the finalizer of class-retyped is removed", func() error {
+		if s := getService(t, "class-retyped"); servicehelpers.HasLBFinalizer(s) {
+			return fmt.Errorf("the finalizers are %q", s.Finalizers)
+		}
+		return nil
+	})
 
 	want := []fake.Method{"EnsureLoadBalancer", "EnsureLoadBalancerDeleted"}
 	for _, name := range []string{"class-deleted", "class-retyped"} {

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -45,30 +46,28 @@ func classed(class string) func(*ccm.Params) {
 // waitReleased waits until a Service has neither a load balancer, nor its finalizer and address.
 func waitReleased(t *testing.T, cloud *fake.Cloud, name string) {
 	t.Helper()
-	ccmtest.Eventually(t, "nothing of the load balancer is left",
-		func(context.Context) (any, error) {
-			s := getService(t, name)
-			_, exists := cloud.LoadBalancer(keyOf(s))
-			if exists || servicehelpers.HasLBFinalizer(s) ||
-				len(s.Status.LoadBalancer.Ingress) > 0 {
-				return nil, fmt.Errorf("in the cloud: %v, finalizers %q, addresses %v", exists,
-					s.Finalizers, s.Status.LoadBalancer.Ingress)
-			}
-			return nil, nil
-		})
+	waittest.Until(t, "nothing of the load balancer is left", func() error {
+		s := getService(t, name)
+		_, exists := cloud.LoadBalancer(keyOf(s))
+		if exists || servicehelpers.HasLBFinalizer(s) ||
+			len(s.Status.LoadBalancer.Ingress) > 0 {
+			return fmt.Errorf("in the cloud: %v, finalizers %q, addresses %v", exists,
+				s.Finalizers, s.Status.LoadBalancer.Ingress)
+		}
+		return nil
+	})
 }
 
 // waitMembers waits until a load balancer has these nodes.
 func waitMembers(t *testing.T, cloud *fake.Cloud, service string, nodes ...string) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("the members are %q", nodes),
-		func(context.Context) (any, error) {
-			lb, _ := cloud.LoadBalancer(service)
-			if !slices.Equal(lb.Members, nodes) {
-				return nil, fmt.Errorf("they are %q", lb.Members)
-			}
-			return nil, nil
-		})
+	waittest.Until(t, fmt.Sprintf("the members are %q", nodes), func() error {
+		lb, _ := cloud.LoadBalancer(service)
+		if !slices.Equal(lb.Members, nodes) {
+			return fmt.Errorf("they are %q", lb.Members)
+		}
+		return nil
+	})
 }
 
 func TestService_ChangesHandsWhileNoManagerRuns_IsReleasedAtTheStart(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
 
@@ -159,11 +160,11 @@ func TestTrouble_FailedLogin_IsReportedAndRecoveredFrom(t *testing.T) {
 		t.Error("the status lacks the time of the retry")
 	}
 	// A replica that cannot reach the cloud must not keep the lease from one that can.
-	ccmtest.Eventually(t, "the lease is given back", func(context.Context) (string, error) {
+	waittest.Until(t, "the lease is given back", func() error {
 		if h := holder(t); h != "" {
-			return h, errors.New("held by " + h)
+			return errors.New("held by " + h)
 		}
-		return "", nil
+		return nil
 	})
 	mayLogIn.Store(true)
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("login-1"))

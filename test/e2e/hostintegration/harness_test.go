@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -190,9 +191,7 @@ func requests(t *testing.T, filters ...controlplane.Filter) []controlplane.Audit
 // waitRequests waits for at least n matching requests.
 func waitRequests(t *testing.T, n int, filters ...controlplane.Filter) []controlplane.AuditRecord {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
-	records, err := shared.Audit().Wait(ctx, controlplane.Mark{}, n,
+	records, err := shared.Audit().Wait(waittest.Context(t), controlplane.Mark{}, n,
 		append(filters, controlplane.ByUserAgent(agent(t)))...)
 	if err != nil {
 		t.Fatal(err)
@@ -267,13 +266,12 @@ func (w *witness) count() int {
 // wait waits until it has received this event n times.
 func (w *witness) wait(t *testing.T, what string, n int) {
 	t.Helper()
-	ccmtest.Eventually(t, fmt.Sprintf("a handler gets %d times: %s", n, what),
-		func(context.Context) (int, error) {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if w.told[what] < n {
-				return 0, fmt.Errorf("it got: %v", w.told)
-			}
-			return w.told[what], nil
-		})
+	waittest.Until(t, fmt.Sprintf("a handler gets %d times: %s", n, what), func() error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.told[what] < n {
+			return fmt.Errorf("it got: %v", w.told)
+		}
+		return nil
+	})
 }

@@ -16,16 +16,15 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // deletionOf is the CCM's request to delete the node.
 func deletionOf(t *testing.T, since controlplane.Mark, name string) controlplane.AuditRecord {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), ccmtest.WaitLimit)
-	defer cancel()
-	records, err := shared.Audit().Wait(ctx, since, 1, controlplane.ByUser(shared.User),
-		controlplane.ByName(name),
+	records, err := shared.Audit().Wait(waittest.Context(t), since, 1,
+		controlplane.ByUser(shared.User), controlplane.ByName(name),
 		controlplane.ByVerb("delete"), controlplane.ByCode(http.StatusOK))
 	if err != nil {
 		t.Fatal(err)
@@ -88,29 +87,28 @@ func keptByTheGuard(t *testing.T) (map[string]string, error) {
 // checks that no marked node has such an event.
 func isKeptByTheGuard(t *testing.T, names, marked []string) {
 	t.Helper()
-	ccmtest.Eventually(t, "an event says which node the guard keeps",
-		func(context.Context) (bool, error) {
-			all, err := keptByTheGuard(t)
-			if err != nil {
-				return false, err
+	waittest.Until(t, "an event says which node the guard keeps", func() error {
+		all, err := keptByTheGuard(t)
+		if err != nil {
+			return err
+		}
+		kept := false
+		for name, message := range all {
+			if slices.Contains(marked, name) {
+				return fmt.Errorf("marked node %s has the event %q", name, message)
 			}
-			kept := false
-			for name, message := range all {
-				if slices.Contains(marked, name) {
-					return false, fmt.Errorf("marked node %s has the event %q", name, message)
-				}
-				if slices.Contains(names, name) {
-					kept = true
-					if !strings.Contains(message, "not marked for removal") {
-						t.Errorf("the event says %q", message)
-					}
+			if slices.Contains(names, name) {
+				kept = true
+				if !strings.Contains(message, "not marked for removal") {
+					t.Errorf("the event says %q", message)
 				}
 			}
-			if !kept {
-				return false, errors.New("none of the nodes has the event")
-			}
-			return true, nil
-		})
+		}
+		if !kept {
+			return errors.New("none of the nodes has the event")
+		}
+		return nil
+	})
 }
 
 // A scaleDown is a cluster with 100 initialized nodes. The autoscaler has marked the first 60.

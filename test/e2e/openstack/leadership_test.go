@@ -1,7 +1,6 @@
 package openstack_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -49,17 +49,17 @@ func (s *site) waitSteady(least int, which func(openstacktest.Call) bool) {
 	s.t.Helper()
 	const quiet = 300 * time.Millisecond
 	last, since := -1, time.Now()
-	ccmtest.Eventually(s.t,
+	waittest.Until(s.t,
 		fmt.Sprintf("%d calls or more are in flight, and no others come", least),
-		func(context.Context) (bool, error) {
+		func() error {
 			n := len(s.since(0, which))
 			if n != last {
 				last, since = n, time.Now()
 			}
 			if n < least || time.Since(since) < quiet {
-				return false, fmt.Errorf("there are %d", n)
+				return fmt.Errorf("there are %d", n)
 			}
-			return true, nil
+			return nil
 		})
 }
 

@@ -1,7 +1,6 @@
 package openstack_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"k8s.io/client-go/util/retry"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
@@ -26,22 +26,21 @@ func setPods(slice *discoveryv1.EndpointSlice, addresses ...string) {
 // waitMembers waits until the pools of all load balancers have these members.
 func (s *site) waitMembers(want ...string) {
 	s.t.Helper()
-	ccmtest.Eventually(s.t, "the pods are members",
-		func(context.Context) (struct{}, error) {
-			var got []string
-			for _, lb := range s.LoadBalancers() {
-				for _, pool := range lb.Pools {
-					for _, m := range pool.Members {
-						got = append(got, fmt.Sprintf("%s:%d", m.Address, m.ProtocolPort))
-					}
+	waittest.Until(s.t, "the pods are members", func() error {
+		var got []string
+		for _, lb := range s.LoadBalancers() {
+			for _, pool := range lb.Pools {
+				for _, m := range pool.Members {
+					got = append(got, fmt.Sprintf("%s:%d", m.Address, m.ProtocolPort))
 				}
 			}
-			slices.Sort(got)
-			if !slices.Equal(got, want) {
-				return struct{}{}, fmt.Errorf("members %v, want %v", got, want)
-			}
-			return struct{}{}, nil
-		})
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("members %v, want %v", got, want)
+		}
+		return nil
+	})
 }
 
 func TestLoadBalancer_ToPods_FollowsTheEndpointSlices(t *testing.T) {

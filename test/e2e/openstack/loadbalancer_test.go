@@ -20,6 +20,7 @@ import (
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -443,13 +444,13 @@ func (s *site) waitQuiet(which func(openstacktest.Call) bool) {
 	s.t.Helper()
 	const quiet = 2 * time.Second
 	last, since := -1, time.Now()
-	ccmtest.Eventually(s.t, "nothing is changed any more", func(context.Context) (bool, error) {
+	waittest.Until(s.t, "nothing is changed any more", func() error {
 		if n := len(s.since(0, which)); n != last {
 			last, since = n, time.Now()
 		}
 		if time.Since(since) < quiet {
-			return false, fmt.Errorf("there were %d changes", last)
+			return fmt.Errorf("there were %d changes", last)
 		}
-		return true, nil
+		return nil
 	})
 }

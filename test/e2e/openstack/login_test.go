@@ -1,13 +1,12 @@
 package openstack_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
-	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -38,19 +37,18 @@ func TestKeystone_DownAtTheStart_IsReportedAndRetried(t *testing.T) {
 		return c.Service == openstacktest.ServiceIdentity
 	}, "Keystone is asked")
 	// Both the Manager's log and upstream's controller report the failure as a login.
-	ccmtest.Eventually(t, "the log reports the login",
-		func(context.Context) (bool, error) {
-			if lines := r.log.linesWith("Login to OpenStack failed", "Keystone: ",
-				s.Credentials().Username, "503"); len(lines) > 0 {
-				return true, nil
-			}
-			return false, fmt.Errorf("%q", r.log.linesWith("ogin"))
-		})
-	ccmtest.Eventually(t, "a minute is over", func(context.Context) (bool, error) {
-		if passed := r.clock.Since(began); passed < patience {
-			return false, fmt.Errorf("%s of it are", passed)
+	waittest.Until(t, "the log reports the login", func() error {
+		if lines := r.log.linesWith("Login to OpenStack failed", "Keystone: ",
+			s.Credentials().Username, "503"); len(lines) > 0 {
+			return nil
 		}
-		return true, nil
+		return fmt.Errorf("%q", r.log.linesWith("ogin"))
+	})
+	waittest.Until(t, "a minute is over", func() error {
+		if passed := r.clock.Since(began); passed < patience {
+			return fmt.Errorf("%s of it are", passed)
+		}
+		return nil
 	})
 	if !isNew(getNode(t, m.name)) {
 		t.Fatal("the node was initialized without a cloud")

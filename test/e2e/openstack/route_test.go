@@ -1,7 +1,6 @@
 package openstack_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -39,13 +39,12 @@ func (s *site) routes() []string {
 func (s *site) waitRoutes(want ...string) {
 	s.t.Helper()
 	slices.Sort(want)
-	ccmtest.Eventually(s.t, fmt.Sprintf("the routes of the router are %q", want),
-		func(context.Context) (bool, error) {
-			if got := s.routes(); !slices.Equal(got, want) {
-				return false, fmt.Errorf("they are %q", got)
-			}
-			return true, nil
-		})
+	waittest.Until(s.t, fmt.Sprintf("the routes of the router are %q", want), func() error {
+		if got := s.routes(); !slices.Equal(got, want) {
+			return fmt.Errorf("they are %q", got)
+		}
+		return nil
+	})
 }
 
 // setRoutes changes the routes like another client.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -81,13 +82,12 @@ func (s *site) must(err error) {
 // noConnections waits until all connections to the cloud are closed.
 func (s *site) noConnections() {
 	s.t.Helper()
-	ccmtest.Eventually(s.t, "no connection to OpenStack is open",
-		func(context.Context) (bool, error) {
-			if open := s.wire.open.Load(); open != 0 {
-				return false, fmt.Errorf("%d are", open)
-			}
-			return true, nil
-		})
+	waittest.Until(s.t, "no connection to OpenStack is open", func() error {
+		if open := s.wire.open.Load(); open != 0 {
+			return fmt.Errorf("%d are", open)
+		}
+		return nil
+	})
 }
 
 // machine is a server with a port.
