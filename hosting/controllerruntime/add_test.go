@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -78,7 +79,7 @@ func wait(t *testing.T, ended <-chan error) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(time.Minute):
+	case <-time.After(waittest.Limit):
 		t.Fatal("the manager has not stopped")
 		return nil
 	}

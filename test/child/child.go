@@ -8,10 +8,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// limit is for a process that hangs.
-const limit = time.Minute
+	"github.com/fxccm/fxccm/internal/waittest"
+)
 
 // A Process is a program that runs at most until the end of the test. A failed test shows its
 // output.
@@ -66,8 +65,8 @@ func (p *Process) Wait() int {
 	select {
 	case <-p.Exited:
 		return p.ExitCode()
-	case <-time.After(limit):
-		p.t.Fatalf("the process has not ended within %s", limit)
+	case <-time.After(waittest.Limit):
+		p.t.Fatalf("the process has not ended within %s", waittest.Limit)
 		return 0
 	}
 }

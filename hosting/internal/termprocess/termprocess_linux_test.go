@@ -14,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/hosting/internal/termprocess"
 	"github.com/fxccm/fxccm/internal/kubeproxy"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // noServer has the address of an API server that does not exist.
@@ -51,7 +52,7 @@ func TestSupervise_LeadershipLostAfterTheConnectionHasEnded_KillsTheProcessAtOnc
 	close(lost)
 	select {
 	case <-ended:
-	case <-time.After(time.Minute):
+	case <-time.After(waittest.Limit):
 		p.Kill(nil)
 		t.Fatal("the process lives after the loss of leadership")
 	}
