@@ -12,54 +12,8 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/plan"
-	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
-
-func TestEnsure_NewExternalService_IsServed(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, openstacktest.WithProvisioning(50*time.Millisecond))
-	c := s.begin("cluster-1", s.kube)
-	service := s.addService("web", 80, 443)
-	status := c.ensure(service, s.addNode("a"), s.addNode("b"))
-
-	lbs, ips := s.LoadBalancers(), s.FloatingIPs()
-	if len(lbs) != 1 || len(ips) != 1 {
-		t.Fatalf("%d load balancers and %d floating IPs", len(lbs), len(ips))
-	}
-	lb, ip := lbs[0], ips[0]
-	if lb.Name != "kube_service_kubernetes_default_web" || len(lb.Listeners) != 2 ||
-		len(lb.Pools) != 2 || len(lb.Pools[0].Members) != 2 {
-		t.Errorf("the load balancer is %+v", lb)
-	}
-	if want := []string{
-		lb.Name, "fxccm-cluster=cluster-1",
-		"fxccm-service=" + string(service.UID),
-	}; !slices.Equal(lb.Tags, want) {
-		t.Errorf("its tags are %q, want %q", lb.Tags, want)
-	}
-	if ip.PortID != lb.VIPPortID ||
-		!slices.Contains(ip.Tags, "fxccm-service="+string(service.UID)) {
-		t.Errorf("the floating IP is %+v", ip)
-	}
-	if len(status.Ingress) != 1 || status.Ingress[0].IP != ip.Address ||
-		*status.Ingress[0].IPMode != v1.LoadBalancerIPModeVIP {
-		t.Errorf("the status is %+v, want the floating IP %s", status, ip.Address)
-	}
-	now := s.now(service)
-	if now.Annotations[settings.AnnotationLoadBalancerID] != lb.ID ||
-		now.Annotations[settings.AnnotationLoadBalancerAddress] != ip.Address {
-		t.Errorf("the annotations are %v", now.Annotations)
-	}
-	if waits := s.said("LoadBalancerWaiting"); len(waits) != 1 {
-		t.Errorf("the wait was reported %d times: %q", len(waits), waits)
-	}
-
-	c.remove(service)
-	if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
-		t.Errorf("%v and %v remain", lbs, ips)
-	}
-}
 
 // polls are the requests that show Octavia's progress. Many waits share them.
 func polls(counts map[string]int) int {
