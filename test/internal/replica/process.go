@@ -76,7 +76,7 @@ func (p *Process) Wait(t testing.TB) int {
 func (p *Process) Freeze(t testing.TB) {
 	t.Helper()
 	p.Signal(t, syscall.SIGSTOP)
-	Eventually(t, p.Name+" stands still", func() error { return StandsStill(p.PID()) })
+	waittest.Until(t, p.Name+" stands still", func() error { return StandsStill(p.PID()) })
 }
 
 // StandsStill returns nil when the kernel reports that all threads of the process are stopped.
