@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/internal/netfault"
-	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -143,7 +142,7 @@ func (c cell) run(t *testing.T, w *world, r *result) {
 	c.situation.bring(w, s.begin)
 	select {
 	case <-s.begun:
-	case <-time.After(waittest.Limit):
+	case <-time.After(patience):
 		t.Fatalf("the situation %q does not come about", c.situation.name)
 	}
 	w.treat(nil)
@@ -200,7 +199,7 @@ func (c cell) goOn(t *testing.T, w *world, r *result, healthy footprint) {
 	t.Helper()
 	w.addNode()
 	w.addService()
-	err := within(waittest.Limit, func() error { return w.served(t.Context()) })
+	err := within(patience, func() error { return w.served(t.Context()) })
 	if err != nil {
 		r.complain(t, "work left", "work is left: %v", err)
 		return

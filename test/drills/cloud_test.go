@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/internal/netfault"
-	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
@@ -132,7 +131,7 @@ func TestCloudInterrupted_PendingWriteOfTheOldTerm_NeverArrives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	waittest.Until(t, "the connections of the old term have ended",
+	await(t, "the connections of the old term have ended",
 		func() bool { return link.Connections() == 0 })
 	// The network works: the replica serves again.
 	next.Signal(t, syscall.SIGTERM)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
@@ -56,7 +55,7 @@ func (w *world) footprint() (least footprint, _ error) {
 // atRest measures the processes while a term is ready all the time.
 func (w *world) atRest() (healthy footprint) {
 	w.t.Helper()
-	waittest.Until(w.t, "a term stays ready", func() error {
+	await(w.t, "a term stays ready", func() error {
 		leader, err := w.leader(w.t.Context())
 		if err != nil {
 			return err

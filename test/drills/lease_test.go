@@ -23,7 +23,6 @@ import (
 	cloudproviderapi "k8s.io/cloud-provider/api"
 	"k8s.io/utils/ptr"
 
-	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
@@ -318,7 +317,7 @@ func (w *world) disturb(random *rand.Rand, changes []change) {
 // returns the member of that term.
 func (w *world) awaitBusy(after time.Time) (busy *member) {
 	w.t.Helper()
-	waittest.Until(w.t, "a single term is busy", func() error {
+	await(w.t, "a single term is busy", func() error {
 		since := time.Now().Add(-time.Second)
 		if since.Before(after) {
 			return errors.New("the moment is in the future")
@@ -354,7 +353,7 @@ func (w *world) change(c change, leader *member) error {
 		}
 	}
 	leases := w.plane.admin.CoordinationV1().Leases(w.name)
-	return within(waittest.Limit, func() error {
+	return within(patience, func() error {
 		ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Second)
 		defer cancel()
 		if c.do == nil {

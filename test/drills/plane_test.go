@@ -116,10 +116,24 @@ func (p *plane) freeze() error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("freeze kube-apiserver: %w", err)
 	}
-	return within(waittest.Limit, func() error { return replica.StandsStill(pid) })
+	return within(patience, func() error { return replica.StandsStill(pid) })
 }
 
 func (p *plane) thaw() error { return syscall.Kill(p.APIServerPID(), syscall.SIGCONT) }
+
+// patience is how long a drill waits for a state: one that fails says within a minute what was
+// missing.
+const patience = time.Minute
+
+// await is [waittest.Until] with the patience of a drill.
+func await[C waittest.Condition](t testing.TB, what string, condition C) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := waittest.Poll(ctx, condition); err != nil {
+		t.Fatalf("timed out waiting until %s; last seen: %v", what, err)
+	}
+}
 
 // within polls at most for limit, for a drill that judges the time.
 func within(limit time.Duration, probe func() error) error {

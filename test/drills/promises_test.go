@@ -96,7 +96,7 @@ func TestFrozenLeader_ChangesNothingWhenItWakes(t *testing.T) {
 		frozen, terms = append(frozen, leader), append(terms, term)
 		since = append(since, time.Now())
 		release()
-		waittest.Until(t, "the cloud has answered the calls of "+leader.Name, func() error {
+		await(t, "the cloud has answered the calls of "+leader.Name, func() error {
 			if n := w.cloud.Stats().Callers[leader.Caller(term)].InFlight; n > 0 {
 				return fmt.Errorf("%d calls are in flight", n)
 			}
@@ -197,7 +197,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 		w.addNode()
 		w.addService()
 	}
-	waittest.Until(t, "all panics have happened", func() error {
+	await(t, "all panics have happened", func() error {
 		if faults := w.cloud.Faults(); faults > 0 {
 			return fmt.Errorf("%d faults have not been used up", faults)
 		}
@@ -211,7 +211,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 	if said := w.entries(m, replica.Panicked); len(said) != 2*len(methods) {
 		t.Errorf("the log reports %d panics, want %d", len(said), 2*len(methods))
 	}
-	waittest.Until(t, "an event reports the panic", func() error {
+	await(t, "an event reports the panic", func() error {
 		events, err := w.plane.admin.CoreV1().Events(w.name).List(t.Context(),
 			metav1.ListOptions{FieldSelector: "reason=SyncLoadBalancerFailed"})
 		if err != nil {
@@ -231,7 +231,7 @@ func TestProviderPanics_TheCallFailsAndTheProcessLives(t *testing.T) {
 // machine may lose the lease meanwhile; then the work is that of the next term.
 func (w *world) awaitAtWork(except ...*member) (leader *member, term uint64, release func()) {
 	w.t.Helper()
-	deadline := time.Now().Add(waittest.Limit)
+	deadline := time.Now().Add(patience)
 	for {
 		leader = w.awaitAnother(except...)
 		term = leader.Term(w.t)
@@ -284,7 +284,7 @@ func (w *world) awaitBlocked(leader *member, term uint64, deadline time.Time) er
 // awaitAnother waits until a member other than these leads.
 func (w *world) awaitAnother(except ...*member) (leader *member) {
 	w.t.Helper()
-	waittest.Until(w.t, "another replica leads", func() (err error) {
+	await(w.t, "another replica leads", func() (err error) {
 		leader, err = w.leader(w.t.Context())
 		if err == nil && slices.Contains(except, leader) {
 			err = fmt.Errorf("%s leads", leader.Name)

@@ -143,7 +143,7 @@ func loseTerm(w *world) {
 		}
 		return false
 	})
-	waittest.Until(w.t, "the term ends", func() bool { return !w.lasts() })
+	await(w.t, "the term ends", func() bool { return !w.lasts() })
 }
 
 // lasts reports whether a term has begun and not ended.

@@ -27,7 +27,6 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/internal/netfault"
-	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
 	"github.com/fxccm/fxccm/test/internal/replica"
@@ -194,7 +193,7 @@ func (w *world) leader(ctx context.Context) (*member, error) {
 
 func (w *world) awaitLeader() (leader *member) {
 	w.t.Helper()
-	waittest.Until(w.t, "a replica leads", func() (err error) {
+	await(w.t, "a replica leads", func() (err error) {
 		leader, err = w.leader(w.t.Context())
 		return err
 	})
@@ -266,7 +265,7 @@ func (w *world) shutOff(name string) {
 		w.t.Fatal(err)
 	}
 	nodes := w.plane.admin.CoreV1().Nodes()
-	waittest.Until(w.t, name+" is marked as not ready", func() error {
+	await(w.t, name+" is marked as not ready", func() error {
 		node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -279,7 +278,7 @@ func (w *world) shutOff(name string) {
 		_, err = nodes.UpdateStatus(w.t.Context(), node, metav1.UpdateOptions{})
 		return err
 	})
-	waittest.Until(w.t, name+" has the taint of a shutdown", func() error {
+	await(w.t, name+" has the taint of a shutdown", func() error {
 		node, err := nodes.Get(w.t.Context(), name, metav1.GetOptions{})
 		if err == nil && !hasTaint(node, cloudproviderapi.TaintNodeShutdown) {
 			err = errors.New("it does not have it")
@@ -328,7 +327,7 @@ func (w *world) served(ctx context.Context) error {
 
 func (w *world) awaitServed() {
 	w.t.Helper()
-	waittest.Until(w.t, "everything is served",
+	await(w.t, "everything is served",
 		func() error { return w.served(w.t.Context()) })
 }
 
