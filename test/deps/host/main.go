@@ -1,14 +1,11 @@
-// Command host is a host of the library with the OpenStack provider and the endpoints. It is only
-// linked, to see what a host links.
+// Command host is a host of the library with the OpenStack provider and, unless the tag plain is
+// set, the endpoints. It is only linked, to see what a host links.
 package main
 
 import (
-	"net/http"
-
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
-	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/provider/openstack"
 )
 
@@ -17,6 +14,6 @@ func main() {
 		ccm.Module,
 		openstack.Module,
 		fx.Supply(ccm.DefaultConfig()),
-		fx.Invoke(func(m *ccm.Manager) { http.Handle("/", endpoints.NewHandler(m)) }),
+		fx.Invoke(serve),
 	).Run()
 }
