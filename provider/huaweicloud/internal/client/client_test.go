@@ -3,13 +3,21 @@ package client_test
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	ecsmodel "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/ecs/v2/model"
 	elbmodel "github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3/model"
+	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/netfault"
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/client"
 	"github.com/fxccm/fxccm/provider/huaweicloud/internal/stub"
 )
@@ -87,6 +95,63 @@ func TestCallCanceled_ReturnsAtOnce(t *testing.T) {
 	cancel(errLost)
 	if err := <-done; !errors.Is(err, context.Canceled) || !errors.Is(err, errLost) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The network fails while a write is on its way, leadership is lost, and the network works again.
+func TestCall_TermEndsWhileTheNetworkFails_WriteNeverArrives(t *testing.T) {
+	cloud := stub.New(t)
+	var open atomic.Int32
+	server := httptest.NewUnstartedServer(cloud.Handler)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	network, err := netfault.Listen(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = network.Close() })
+	config := configOf(cloud)
+	config.ELB = "http://" + network.Addr()
+	gate := fence.New(nil, clock.RealClock{})
+	config.Transport = gate.Transport
+	c := newClient(t, config)
+	if _, err := client.Call("list", c.ELB(t.Context()).ListListeners,
+		&elbmodel.ListListenersRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := network.Set(netfault.Stall()); err != nil {
+		t.Fatal(err)
+	}
+	wrote, done := make(chan struct{}), make(chan error, 1)
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		WroteRequest: func(httptrace.WroteRequestInfo) { close(wrote) },
+	})
+	go func() {
+		_, err := client.Call("delete", c.ELB(ctx).DeleteLoadBalancer,
+			&elbmodel.DeleteLoadBalancerRequest{LoadbalancerId: "x"})
+		done <- err
+	}()
+	<-wrote
+	gate.Close(errors.New("lost"))
+	if err := <-done; !errors.Is(err, fence.ErrClosed) {
+		t.Errorf("got %v, want the reason of the fence", err)
+	}
+	// A connection that is only closed stays open in the network, which has its last bytes.
+	waittest.Until(t, "the connection is reset", func() bool { return network.Connections() == 0 })
+	if err := network.Set(netfault.Pass()); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the connection of the cloud ends", func() bool { return open.Load() == 0 })
+	if writes := cloud.Writes(); len(writes) > 0 {
+		t.Errorf("%q arrived after another process may lead", writes)
 	}
 }
 
