@@ -91,6 +91,26 @@ func TestCommands_ThatReadAKubeconfig_HaveAContextAndANamespace(t *testing.T) {
 	}
 }
 
+func TestCommands_ThatPrintAResult_PrintItAsJSONAndYAML(t *testing.T) {
+	without := map[string]string{
+		"fxccm":                  "it serves",
+		"fxccm fleet":            "it serves",
+		"fxccm migrate apply":    "it changes objects, and says so step by step",
+		"fxccm migrate rollback": "it changes objects, and says so step by step",
+	}
+	eachCommand(newRoot(&bytes.Buffer{}), func(cmd *cobra.Command) {
+		name := cmd.CommandPath()
+		_, isException := without[name]
+		delete(without, name)
+		if has := cmd.Flags().Lookup("output") != nil; cmd.Runnable() && has == isException {
+			t.Errorf("%s has --output: %t, want %t", name, has, !isException)
+		}
+	})
+	if len(without) > 0 {
+		t.Errorf("there are no commands %v", without)
+	}
+}
+
 func TestHelp_NarrowTerminal_WrapsItsLines(t *testing.T) {
 	root := newRoot(&bytes.Buffer{})
 	root.InitDefaultCompletionCmd()

@@ -306,19 +306,36 @@ serviceAccountName: cloud-controller-manager
 		}
 	}
 	template := podTemplate(t, `
-podSecurityContext: {runAsUser: 1001}
+podSecurityContext: {runAsUser: 1000650000}
 securityContext: {readOnlyRootFilesystem: false}
 hostAliases: [{ip: 192.0.2.1, hostnames: [keystone.example]}]
 livenessProbe: {}
 nodeSelector: {a: b}
 `)
 	spec := template.Spec
-	if user := spec.SecurityContext.RunAsUser; *user != 1001 ||
+	if user := spec.SecurityContext.RunAsUser; *user != 1000650000 ||
 		!*spec.SecurityContext.RunAsNonRoot ||
 		*spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem ||
 		*spec.Containers[0].SecurityContext.AllowPrivilegeEscalation ||
 		len(spec.HostAliases) != 1 || spec.HostAliases[0].IP != "192.0.2.1" {
 		t.Errorf("the Pods have %+v", spec)
+	}
+}
+
+// With OCCM's image the Pods would end at the first flag that OCCM does not have.
+func TestImage_OfOCCM_IsRefused(t *testing.T) {
+	for repository, isRefused := range map[string]bool{
+		"registry.k8s.io/provider-os/openstack-cloud-controller-manager": true,
+		"mirror.example/openstack-cloud-controller-manager-amd64":        true,
+		"openstack-cloud-controller-manager":                             true,
+		"mirror.example:5000/openstack-cloud-controller-manager/fxccm":   false,
+		"registry.example.com/fxccm":                                     false,
+	} {
+		_, err := render(t, "Helm", "image: {repository: "+repository+", tag: v1.36.0}")
+		if (err != nil) != isRefused ||
+			err != nil && !strings.Contains(err.Error(), "the repository of fxccm's image") {
+			t.Errorf("%s: error %v, want one: %t", repository, err, isRefused)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -30,27 +31,36 @@ type valueSchema struct {
 	Definitions       map[string]*valueSchema `json:"definitions"`
 }
 
-// texts calls yield for each value that may be a text, with a function that puts a text there.
-func (s *valueSchema) texts(
-	root *valueSchema, path string, put func(any), yield func(string, func(string)),
+// leaves calls yield for each value that is no section, with its type and a function that puts
+// something in its place.
+func (s *valueSchema) leaves(
+	root *valueSchema, path string, put func(any), yield func(path, kind string, set func(any)),
 ) {
 	if s.Ref != "" {
 		s = root.Definitions[filepath.Base(s.Ref)]
 	}
 	for _, part := range s.AllOf {
-		part.texts(root, path, put, yield)
+		part.leaves(root, path, put, yield)
 	}
 	switch {
-	case s.Type == "string" && len(s.Enum) == 0:
-		yield(path, func(text string) { put(text) })
+	case len(s.Enum) > 0:
+		yield(path, "enum", put)
 	case s.Type == "array" && s.Items != nil:
-		s.Items.texts(root, path+"[]", func(v any) { put([]any{v}) }, yield)
+		yield(path, s.Type, put)
+		s.Items.leaves(root, path+"[]", func(v any) { put([]any{v}) }, yield)
 	case slices.ContainsFunc(slices.Collect(maps.Values(s.PatternProperties)), isText):
-		yield(path+" (key)", func(text string) { put(map[string]any{text: "x"}) })
-		yield(path+" (value)", func(text string) { put(map[string]any{"example.com/x": text}) })
+		yield(path, s.Type, put)
+		yield(path+" (key)", "string", func(v any) {
+			if text, ok := v.(string); ok {
+				put(map[string]any{text: "x"})
+			}
+		})
+		yield(path+" (value)", "string", func(v any) { put(map[string]any{"example.com/x": v}) })
+	case s.Type != "" && path != "":
+		yield(path, s.Type, put)
 	}
 	for name, property := range s.Properties {
-		property.texts(root, strings.TrimPrefix(path+"."+name, "."), func(v any) {
+		property.leaves(root, strings.TrimPrefix(path+"."+name, "."), func(v any) {
 			put(map[string]any{name: v})
 		}, yield)
 	}
@@ -95,7 +105,14 @@ var hard = []string{
 	strings.Repeat("a", 300),
 }
 
-func TestValues_AnyText_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
+// odd are values of other types, and numbers that are written in several ways. nil stands for null,
+// which removes the default.
+var odd = []any{
+	nil, true, false, -1, 0, 1, 1.5, 65536, 999999, 1000000, 1234567, 1 << 31, 1e10, 1e19, 1e300, "",
+	"x", "1", "true", []any{}, []any{"x"}, []any{nil}, map[string]any{}, map[string]any{"x": "y"},
+}
+
+func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 	data, err := os.ReadFile("../../deploy/chart/values.schema.json")
 	if err != nil {
 		t.Fatal(err)
@@ -114,53 +131,67 @@ func TestValues_AnyText_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) 
 	alphabet := []rune("ab1-._/:# '\"{}[],&*!|>%@`~\n")
 	rendered, refused := 0, 0
 	var put map[string]any
-	root.texts(root, "", func(v any) { put = v.(map[string]any) },
-		func(path string, set func(string)) {
-			all := append([]string{}, hard...)
-			for range 3 {
-				text := make([]rune, 1+random.IntN(12))
-				for i := range text {
-					text[i] = alphabet[random.IntN(len(alphabet))]
-				}
-				all = append(all, string(text))
+	try := func(path string, value any) {
+		given := values(t, everything)
+		merge(given, put)
+		written, err := yaml.Marshal(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifests, err := render(t, "Helm", string(written))
+		if err != nil {
+			refused++
+			return
+		}
+		rendered++
+		for name, manifest := range manifests {
+			if manifest == usual[name] {
+				continue
 			}
-			for _, text := range all {
-				set(text)
-				given := values(t, everything)
-				merge(given, put)
-				written, err := yaml.Marshal(given)
-				if err != nil {
-					t.Fatal(err)
+			for document := range strings.SplitSeq(manifest, "\n---\n") {
+				if err := yaml.UnmarshalStrict([]byte(document), &map[string]any{}); err != nil {
+					t.Errorf("%s = %#v: %s: %v", path, value, name, err)
 				}
-				manifests, err := render(t, "Helm", string(written))
-				if err != nil {
-					refused++
-					continue
+			}
+			if strings.Contains(manifest, "<nil>") || wholeFlag.MatchString(manifest) {
+				t.Errorf("%s = %#v: a flag has no value, or no whole number:\n%s", path, value,
+					manifest)
+			}
+			// A namespace that does not exist is another mistake.
+			if err := deploy.Create(t.Context(), cp.RESTConfig(),
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
+				objects(t, manifest)...); err != nil && !apierrors.IsNotFound(err) {
+				t.Errorf("%s = %#v: %s: %v", path, value, name, err)
+			}
+		}
+	}
+	root.leaves(root, "", func(v any) { put, _ = v.(map[string]any) },
+		func(path, kind string, set func(any)) {
+			var all []any
+			if kind == "string" {
+				for _, text := range hard {
+					all = append(all, text)
 				}
-				rendered++
-				for name, manifest := range manifests {
-					if manifest == usual[name] {
-						continue
+				for range 3 {
+					text := make([]rune, 1+random.IntN(12))
+					for i := range text {
+						text[i] = alphabet[random.IntN(len(alphabet))]
 					}
-					for document := range strings.SplitSeq(manifest, "\n---\n") {
-						if err := yaml.UnmarshalStrict([]byte(document),
-							&map[string]any{}); err != nil {
-							t.Errorf("%s = %q: %s: %v", path, text, name, err)
-						}
-					}
-					// A namespace that does not exist is another mistake.
-					if err := deploy.Create(t.Context(), cp.RESTConfig(),
-						metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
-						objects(t, manifest)...); err != nil && !apierrors.IsNotFound(err) {
-						t.Errorf("%s = %q: %s: %v", path, text, name, err)
-					}
+					all = append(all, string(text))
 				}
+			}
+			for _, value := range append(all, odd...) {
+				set(value)
+				try(path, value)
 			}
 		})
 	if rendered < 200 || refused < 200 {
-		t.Errorf("%d texts were rendered and %d refused, want 200 of each", rendered, refused)
+		t.Errorf("%d values were rendered and %d refused, want 200 of each", rendered, refused)
 	}
 }
+
+// wholeFlag is a flag of the program without its value, or with a number that is not whole.
+var wholeFlag = regexp.MustCompile(`(?m)^ +- "?--[a-z-]+=("?$|[0-9.]+e\+|(secure-port|v|cloud-request-burst)=.*\.)`)
 
 func TestClusterName_AnyText_IsTheArgument(t *testing.T) {
 	for _, text := range hard {

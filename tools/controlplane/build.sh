@@ -63,7 +63,7 @@ fi
 # progress LABEL TOTAL reads the output of the go command and shows how far it is: in place on a terminal, otherwise one line about
 # every ten seconds. Other lines, such as a compiler's error, pass through.
 progress() {
-	local label=$1 total=$2 line downloads=0 built=0 percent text shown=-10
+	local label=$1 total=$2 line downloads=0 built=0 percent text left shown=-10
 	local begin=$SECONDS tty=
 	[[ -t 2 ]] && tty=1
 	while IFS= read -r line; do
@@ -81,7 +81,10 @@ progress() {
 		else
 			percent=$((built * 100 / total))
 			((percent > 100)) && percent=100
-			text="$label: $percent% ($built of $total packages, $((SECONDS - begin)) s)"
+			left=
+			# Packages differ too much for an estimate from the first ones.
+			((built < 20)) || left=", about $(((SECONDS - begin) * (total - built) / built)) s left"
+			text="$label: $percent% ($built of $total packages, $((SECONDS - begin)) s$left)"
 			((built >= total)) && text="$label: linking"
 		fi
 		if [[ -n $tty ]]; then

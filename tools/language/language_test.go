@@ -84,6 +84,23 @@ func TestCheck_CommentsOfYAML_AreReadWithoutTheirValues(t *testing.T) {
 	}
 }
 
+func TestCheck_DescriptionsOfYAMLAndJSON_AreRead(t *testing.T) {
+	rules, err := parseGlossary(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := "a: qux\nsummary: 'foo bar {{ $qux }}'\n- description: \"Baz is\"\n" +
+		"{\n \"title\": \"qux\",\n \"expr\": \"qux\"\n}\n"
+	var lines []int
+	for _, f := range checkTexts("x.yaml", descriptions(file), rules) {
+		lines = append(lines, f.line)
+	}
+	slices.Sort(lines)
+	if want := []int{2, 3, 5}; !slices.Equal(lines, want) {
+		t.Errorf("findings in lines %v, want %v", lines, want)
+	}
+}
+
 func TestCheck_TextsOfTemplates_AreReadWithoutTheirCode(t *testing.T) {
 	rules, err := parseGlossary(table)
 	if err != nil {

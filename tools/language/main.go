@@ -53,7 +53,9 @@ func run(folders []string) error {
 	return nil
 }
 
-var withTexts = []string{".go", ".md", ".tmpl", ".sh", ".yaml", ".svg", ".mjs", ".tpl", ".txt"}
+var withTexts = []string{
+	".go", ".md", ".tmpl", ".sh", ".yaml", ".json", ".svg", ".mjs", ".tpl", ".txt",
+}
 
 // list returns the files with texts below the folders that git tracks or would add.
 func list(folders []string) ([]string, error) {
@@ -100,7 +102,10 @@ func check(name string, rules []rule) ([]finding, error) {
 		if strings.Contains(name, "/templates/") {
 			return checkTexts(name, templateTexts(name, string(content)), rules), nil
 		}
-		return checkTexts(name, comments(string(content)), rules), nil
+		texts := append(comments(string(content)), descriptions(string(content))...)
+		return checkTexts(name, texts, rules), nil
+	case ".json":
+		return checkTexts(name, descriptions(string(content)), rules), nil
 	}
 	source, err := scan(name, content)
 	if err != nil {

@@ -207,6 +207,22 @@ func comments(content string) []text {
 	return texts
 }
 
+// description is a line of YAML or JSON with a text for people.
+var description = regexp.MustCompile(`^[\s-]*"?(?:description|summary|title)"?:\s+(.+?),?$`)
+
+// descriptions returns the values that are texts for people, of a file of YAML or JSON.
+func descriptions(content string) []text {
+	var texts []text
+	for i, line := range strings.Split(content, "\n") {
+		if found := description.FindStringSubmatch(line); found != nil {
+			body := action.ReplaceAllString(strings.Trim(found[1], `'"`), "``")
+			body = inlineCode.ReplaceAllString(body, "``")
+			texts = append(texts, text{line: i + 1, content: body})
+		}
+	}
+	return texts
+}
+
 var (
 	// action is an action of a template.
 	action = regexp.MustCompile(`(?s)\{\{.*?\}\}`)

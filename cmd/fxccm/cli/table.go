@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -94,6 +95,16 @@ func (t *Tables) Text(screen Screen) (string, error) {
 		lines[i] = line
 	}
 	return strings.Join(lines, "\n") + "\n", err
+}
+
+// Print writes the tables for the screen that out is.
+func (t *Tables) Print(out io.Writer) error {
+	text, err := t.Text(ScreenOf(out, os.Getenv))
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, text)
+	return err
 }
 
 // wrapped wraps a line between words, and indents the lines that continue it. A word that is wider

@@ -6,12 +6,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 )
 
 // Level is the effect of a finding on the migration.
@@ -23,6 +24,16 @@ const (
 	Differs Level = "differs"
 	Blocks  Level = "blocks"
 )
+
+func (l Level) color() cli.Color {
+	switch l {
+	case Differs:
+		return cli.Yellow
+	case Blocks:
+		return cli.Red
+	}
+	return cli.Plain
+}
 
 // Finding is a line of the report.
 type Finding struct {
@@ -344,16 +355,15 @@ func (m *migration) report() Report {
 
 // WriteTable writes a line for each finding, the blocking ones last.
 func (r Report) WriteTable(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := cli.NewTables()
 	for _, level := range []Level{Same, Differs, Blocks} {
 		for _, f := range r.Findings {
 			if f.Level == level {
-				_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", f.Level, f.Subject,
-					strings.ReplaceAll(f.Text, "\n", " "))
+				table.ColoredRow(level.color(), string(f.Level), f.Subject, f.Text)
 			}
 		}
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Print(out); err != nil {
 		return err
 	}
 	verdict := "The migration can start."

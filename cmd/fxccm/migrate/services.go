@@ -1,16 +1,17 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -26,6 +27,16 @@ const (
 	Refused  Outcome = "refused"
 	Failed   Outcome = "failed"
 )
+
+func (o Outcome) color() cli.Color {
+	switch o {
+	case Changes:
+		return cli.Yellow
+	case Refused, Failed:
+		return cli.Red
+	}
+	return cli.Plain
+}
 
 // ServicePlan is the plan for a Service.
 type ServicePlan struct {
@@ -134,18 +145,15 @@ func (p ServicePlans) Summary() string {
 // WriteTable writes a line for each Service, with its notices and the steps that change more than
 // tags.
 func (p ServicePlans) WriteTable(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	table := cli.NewTables()
 	if len(p) > 0 {
-		_, _ = fmt.Fprintln(table, "SERVICE\tLOAD BALANCER\tPLAN")
+		table.Row("SERVICE", "LOAD BALANCER", "PLAN")
 	}
 	for _, plan := range p {
-		id := plan.LoadBalancer
-		if id == "" {
-			id = "none"
-		}
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\n", plan.Service, id, plan.Outcome)
+		table.ColoredRow(plan.Outcome.color(), plan.Service, cmp.Or(plan.LoadBalancer, "none"),
+			string(plan.Outcome))
 	}
-	if err := table.Flush(); err != nil {
+	if err := table.Print(out); err != nil {
 		return err
 	}
 	for _, plan := range p {

@@ -90,6 +90,9 @@ subjects:
     {{- $refused = append $refused (printf "%s is a value of the chart of openstack-cloud-controller-manager; here: %s" $key $instead) -}}
   {{- end -}}
 {{- end -}}
+{{- if regexMatch "(^|/)openstack-cloud-controller-manager[^/]*$" .Values.image.repository -}}
+  {{- $refused = append $refused "image.repository is that of openstack-cloud-controller-manager; here: the repository of fxccm's image" -}}
+{{- end -}}
 {{- if $refused -}}
   {{- fail (join "\n" $refused) -}}
 {{- end -}}

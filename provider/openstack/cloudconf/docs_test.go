@@ -83,7 +83,7 @@ One file can have several regions, or several projects of one region:
 ` + "```ini\n" + regionsExample + "```" + `
 
 * The sections without a name are the default region. Its name is its ` + "`region`" + `, which must be set.
-* ` + "`[Global \"name\"]`" + ` adds a region. Its ` + "`region`" + ` is the name unless it is set.
+* ` + "`[Global \"name\"]`" + ` adds a region. If it does not set ` + "`region`" + `, the region in OpenStack has this name, too.
   It takes all other options from ` + "`[Global]`" + `, unless it has a login of its own: then it takes ` + "`auth-url`" + `, ` + "`os-endpoint-type`" + ` and the TLS options.
   With another ` + "`auth-url`" + ` it must have its own login. With ` + "`use-clouds`, `clouds-file` or `cloud`" + ` it takes nothing.
 * ` + "`[Networking \"name\"]`, `[LoadBalancer \"name\"]` and `[Route \"name\"]`" + ` take nothing: an option that they leave out has its default, because IDs differ between regions.

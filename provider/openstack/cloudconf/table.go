@@ -253,10 +253,11 @@ func loadBalancer(l *LoadBalancer) section {
 			text("default-tls-container-ref", &l.DefaultTLSContainerRef,
 				"The certificate of Services that name no other."),
 			text("allowed-annotations", &l.AllowedAnnotations,
-				"The annotations that users may set among those that name objects of the cloud, "+
-					"without their prefix and with commas between them; load-balancer-ip stands "+
-					"for spec.loadBalancerIP. A Service with another one is refused, and nothing "+
-					"is changed. Set it to none if users are not trusted.", annotationNames()),
+				"The annotations that users may set, of those whose value is an object of the "+
+					"cloud: names without the prefix, with commas between them; load-balancer-ip "+
+					"stands for spec.loadBalancerIP. A Service with another one is refused, and "+
+					"nothing is changed. Set it to none if users are not trusted.",
+				annotationNames()),
 			number("max-shared-listeners", &l.MaxSharedListeners,
 				"The maximum number of listeners of a load balancer that Services join by the "+
 					"annotation share-as. A Service that has more ports has a load balancer alone.",

@@ -225,6 +225,9 @@ func TestDashboard_ShowsExistingMetrics(t *testing.T) {
 		if panel.Description == "" {
 			t.Errorf("the panel %q has no description", panel.Title)
 		}
+		if len(panel.Links) == 0 {
+			t.Errorf("the panel %q links to no runbook", panel.Title)
+		}
 		for _, link := range panel.Links {
 			if !anchors[link.URL] {
 				t.Errorf("the panel %q links to %s, which is no runbook", panel.Title, link.URL)
@@ -232,8 +235,8 @@ func TestDashboard_ShowsExistingMetrics(t *testing.T) {
 		}
 		for _, target := range panel.Targets {
 			count++
-			if !strings.Contains(target.Expr, `cluster=~"$cluster"`) {
-				t.Errorf("%s: %s is of all clusters", panel.Title, target.Expr)
+			if !strings.Contains(target.Expr, `cluster=~"$cluster", manager=~"$manager"`) {
+				t.Errorf("%s: %s is of all clusters or Managers", panel.Title, target.Expr)
 			}
 			check(t, panel.Title, variables.Replace(target.Expr), known)
 		}

@@ -21,7 +21,7 @@ const (
 
 type owner struct {
 	standing
-	// node is the name of the node, for ours and orphan.
+	// node is the name of the node whose route is ours or orphan.
 	node string
 	// claimed: the destination is a pod CIDR of the node.
 	claimed bool
