@@ -12,6 +12,7 @@ import (
 	"net/rpc"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -213,10 +214,15 @@ func (m *Machine) Listen(ports []int32, _ *struct{}) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for port, server := range m.servers {
-		_ = server.Close()
-		delete(m.servers, port)
+		if !slices.Contains(ports, port) {
+			_ = server.Close()
+			delete(m.servers, port)
+		}
 	}
 	for _, port := range ports {
+		if m.servers[port] != nil {
+			continue
+		}
 		listener, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			return err
