@@ -157,7 +157,7 @@ func (d *describeLine) compare(
 		return nil, err
 	}
 	input := openstack.PreviewInput{
-		Config: config, ClusterName: d.clusterName, Service: service,
+		Config: config, ClusterName: d.clusterName, ClusterCIDR: d.clusterCIDR, Service: service,
 		EndpointSlices: migrate.EndpointSlices(cluster), Logger: logr.Discard(),
 	}
 	if input.ClusterUID, err = migrate.ReadUID(ctx, cluster); err != nil {

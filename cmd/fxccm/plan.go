@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/cmd/fxccm/migrate"
 	"github.com/fxccm/fxccm/internal/configfile"
@@ -43,8 +44,8 @@ const planExample = `  fxccm plan --cloud-config=cloud.conf service/web -n shop
 
 // comparison is the part of a command line that compares Services with OpenStack.
 type comparison struct {
-	cloudConfig, clusterName, nodeSelector string
-	strict                                 bool
+	cloudConfig, clusterName, clusterCIDR, nodeSelector string
+	strict                                              bool
 }
 
 func (c *comparison) addFlags(set *pflag.FlagSet, cloudConfigUsage string) {
@@ -59,6 +60,8 @@ func (c *comparison) ccmFlags(set *pflag.FlagSet, cloudConfigUsage string) {
 		"Unknown keys in the cloud.conf are errors.")
 	set.StringVar(&c.clusterName, "cluster-name", "kubernetes",
 		"The --cluster-name of the cloud controller manager.")
+	set.StringVar(&c.clusterCIDR, "cluster-cidr", "",
+		"The --cluster-cidr of the cloud controller manager, if it serves routes.")
 	set.StringVar(&c.nodeSelector, "node-selector", "",
 		"The --node-selector of the cloud controller manager.")
 }
@@ -190,7 +193,8 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	input.Config, input.ClusterName, input.Logger = config, p.clusterName, logr.Discard()
+	input.Config, input.Logger = config, logr.Discard()
+	input.ClusterName, input.ClusterCIDR = p.clusterName, p.clusterCIDR
 	preview, err := openstack.Preview(ctx, input)
 	if err != nil {
 		return err
@@ -209,6 +213,14 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 			preview)
 		return err
 	})
+}
+
+// flags are those of the CCM that the plan depends on.
+func (c *comparison) flags() ccm.Config {
+	return ccm.Config{
+		ClusterName: c.clusterName, ClusterCIDR: c.clusterCIDR,
+		ConfigureCloudRoutes: c.clusterCIDR != "",
+	}
 }
 
 // load reads the cloud.conf. Its warnings go to stderr.
@@ -237,7 +249,7 @@ func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout i
 	if p.clusterUID != "" {
 		world.UID = p.clusterUID
 	}
-	plans, err := migrate.PlanServices(ctx, config, p.clusterName, p.namespace, world)
+	plans, err := migrate.PlanServices(ctx, config, p.flags(), p.namespace, world)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/client"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer"
@@ -65,6 +67,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 			LoadBalancer: cfg.LoadBalancer,
 			Classes:      cfg.LoadBalancerClasses,
 		},
+		Routes:        routesOf(cfg.Route.RouterID, env.Config),
 		RemovalTaints: cfg.Instances.RemovalTaints,
 		HasAddress:    hasAddress,
 		CheckAge:      shares.maxAge,
@@ -76,6 +79,21 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 		Trouble:       trouble,
 	})
 	return b
+}
+
+// routesOf returns the routes that the route controller writes. --cluster-cidr limits them.
+func routesOf(routerID string, cfg ccm.Config) loadbalancer.Routes {
+	cidrs, err := cloudcontrollers.ParseClusterCIDRs(cfg.ClusterCIDR)
+	if err != nil || routerID == "" || !cfg.ConfigureCloudRoutes {
+		return loadbalancer.Routes{}
+	}
+	routes := loadbalancer.Routes{RouterID: routerID}
+	for _, cidr := range cidrs {
+		if r, err := netip.ParsePrefix(cidr.String()); err == nil {
+			routes.Ranges = append(routes.Ranges, r)
+		}
+	}
+	return routes
 }
 
 // firstLook is the delay before the first poll of a change in Octavia. Few changes are faster.

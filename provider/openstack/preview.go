@@ -33,6 +33,8 @@ type PreviewInput struct {
 	ClusterName string
 	// ClusterUID is the UID of the namespace kube-system, which tags the objects of the cluster.
 	ClusterUID string
+	// ClusterCIDR is --cluster-cidr if the CCM serves routes, and otherwise "".
+	ClusterCIDR string
 	// Service is the Service of the load balancer. If it is being deleted, or is of another type,
 	// the load balancer would be deleted.
 	Service *v1.Service
@@ -101,7 +103,7 @@ func Preview(ctx context.Context, in PreviewInput) (LoadBalancerPreview, error) 
 	}
 	p, err := NewPreviewer(PreviewerConfig{
 		Config: in.Config, ClusterName: in.ClusterName, ClusterUID: in.ClusterUID,
-		EndpointSlices: in.EndpointSlices, Logger: in.Logger,
+		ClusterCIDR: in.ClusterCIDR, EndpointSlices: in.EndpointSlices, Logger: in.Logger,
 	})
 	if err != nil {
 		return LoadBalancerPreview{}, err
@@ -118,6 +120,8 @@ type PreviewerConfig struct {
 	ClusterName string
 	// ClusterUID is the UID of the namespace kube-system, which tags the objects of the cluster.
 	ClusterUID string
+	// ClusterCIDR is --cluster-cidr if the CCM serves routes, and otherwise "".
+	ClusterCIDR string
 	// EndpointSlices lists the EndpointSlices of a Service. It is called for Services whose load
 	// balancers forward to pods. Optional: without it, their previews are errors.
 	EndpointSlices func(context.Context, *v1.Service) ([]*discoveryv1.EndpointSlice, error)
@@ -191,6 +195,9 @@ func newPreviewer(c PreviewerConfig, region string) (*Previewer, error) {
 		return nil, err
 	}
 	p.balancing = newBalancing(c.Config, ccm.ProviderEnv{
+		Config: ccm.Config{
+			ConfigureCloudRoutes: c.ClusterCIDR != "", ClusterCIDR: c.ClusterCIDR,
+		},
 		Clock: clock.RealClock{}, Logger: c.Logger, Recorder: func(string) record.EventRecorder {
 			return nil
 		},

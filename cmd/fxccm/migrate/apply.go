@@ -174,7 +174,7 @@ func (m *migration) verify(ctx context.Context, before record) error {
 		if m.world, err = ReadWorld(ctx, m.served, m.settings.Config.NodeSelector); err != nil {
 			return "", err
 		}
-		m.plans, err = PlanServices(ctx, *m.conf, m.settings.Config.ClusterName, "", m.world)
+		m.plans, err = PlanServices(ctx, *m.conf, m.settings.Config, "", m.world)
 		if err != nil {
 			return "", err
 		}

@@ -99,7 +99,7 @@ func (m *migration) check(ctx context.Context, dir string) error {
 	if m.isBlocked() {
 		return nil // OpenStack can be read only with a cloud.conf
 	}
-	m.plans, err = PlanServices(ctx, *m.conf, m.settings.Config.ClusterName, "", m.world)
+	m.plans, err = PlanServices(ctx, *m.conf, m.settings.Config, "", m.world)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -87,7 +88,7 @@ func TestCheckServices_CloudFails_FindingIsOneSentence(t *testing.T) {
 			line: &line{}, conf: &loaded.Config,
 			world: World{UID: "c1", Services: []*v1.Service{service}},
 		}
-		m.plans, err = PlanServices(t.Context(), loaded.Config, "kubernetes", "", m.world)
+		m.plans, err = PlanServices(t.Context(), loaded.Config, ccm.Config{}, "", m.world)
 		if err != nil {
 			t.Fatal(err)
 		}

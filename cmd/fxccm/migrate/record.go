@@ -70,7 +70,7 @@ func (m *migration) snapshot(
 		scope.ExceptServices = append(scope.ExceptServices, service)
 		scope.ExceptLoadBalancers = append(scope.ExceptLoadBalancers, id)
 	}
-	previewer, err := newPreviewer(*m.conf, m.settings.Config.ClusterName, m.world)
+	previewer, err := newPreviewer(*m.conf, m.settings.Config, m.world)
 	if err != nil {
 		return nil, err
 	}

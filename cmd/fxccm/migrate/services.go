@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -56,14 +57,14 @@ type ServicePlan struct {
 type ServicePlans []ServicePlan
 
 // PlanServices computes the plans for all Services of a namespace, with one login. "" is all
-// namespaces.
+// namespaces. flags are those of the CCM.
 func PlanServices(
-	ctx context.Context, config cloudconf.Config, clusterName, namespace string, world World,
+	ctx context.Context, config cloudconf.Config, flags ccm.Config, namespace string, world World,
 ) (ServicePlans, error) {
 	if len(world.Services) == 0 || !config.LoadBalancer.Enabled {
 		return ServicePlans{}, nil
 	}
-	previewer, err := newPreviewer(config, clusterName, world)
+	previewer, err := newPreviewer(config, flags, world)
 	if err != nil {
 		return nil, err
 	}
@@ -107,12 +108,16 @@ func NewServicePlan(
 }
 
 func newPreviewer(
-	config cloudconf.Config, clusterName string, world World,
+	config cloudconf.Config, flags ccm.Config, world World,
 ) (*openstack.Previewer, error) {
-	return openstack.NewPreviewer(openstack.PreviewerConfig{
-		Config: config, ClusterName: clusterName, ClusterUID: world.UID, Services: world.Services,
-		EndpointSlices: world.EndpointSlices, Logger: logr.Discard(),
-	})
+	input := openstack.PreviewerConfig{
+		Config: config, ClusterName: flags.ClusterName, ClusterUID: world.UID,
+		Services: world.Services, EndpointSlices: world.EndpointSlices, Logger: logr.Discard(),
+	}
+	if flags.ConfigureCloudRoutes {
+		input.ClusterCIDR = flags.ClusterCIDR
+	}
+	return openstack.NewPreviewer(input)
 }
 
 // with returns the plans with one of the outcomes.

@@ -141,7 +141,7 @@ type LoadBalancer struct {
 	// the pods can be reached. OCCM has no such option.
 	MemberTarget string
 	// PodRanges are the CIDRs of pod addresses that the router of the load balancers' subnet leads
-	// to. Empty: no pod can be a member. OCCM has no such option.
+	// to. Empty: those to which fxccm writes routes, if any. OCCM has no such option.
 	PodRanges []string
 	// ProviderNeedsNoNodePorts: the provider forwards to nodes at the port of the Service, so nodes
 	// are members at that port if it has no node port. OCCM has no such option.

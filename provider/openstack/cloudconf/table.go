@@ -267,13 +267,14 @@ func loadBalancer(l *LoadBalancer) section {
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
 			text("member-target", &l.MemberTarget,
 				"The members of load balancers: nodes at their node ports, or pods. auto is pod if "+
-					"pod-ranges has a range of the Service's first IP family, and otherwise node.",
+					"a range of the Service's first IP family is reached, and otherwise node.",
 				oneOf(asError, memberTargets()...)),
 			list("pod-ranges", &l.PodRanges,
 				"The CIDRs of pod addresses that the router of the load balancers' subnet leads "+
-					"to, and whose packets the nodes' ports accept: by the routes of fxccm, or by "+
-					"another component such as BGP. Pods are members only in these ranges, and at "+
-					"addresses of their nodes.", cidrs(wrong("must be comma-separated CIDRs"))),
+					"to, and whose packets the nodes' ports accept, by another component than "+
+					"fxccm, such as BGP. Not given: those of --cluster-cidr, if fxccm writes "+
+					"routes ([Route] router-id) to a router with a port in that subnet. Pods are "+
+					"members only in these ranges, and at addresses of their nodes.", cidrs(wrong("must be comma-separated CIDRs"))),
 			truth("provider-needs-no-node-ports", &l.ProviderNeedsNoNodePorts,
 				"Octavia's provider forwards to a node at the port of the Service, such as "+
 					"through a tunnel. Nodes are then members at that port if it has no node port "+

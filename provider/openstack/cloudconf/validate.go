@@ -11,14 +11,15 @@ func Validate(c Config, strict bool) (warnings []Problem, err error) {
 // problemsIn returns all problems of a configuration.
 func problemsIn(c Config) []Problem {
 	problems := append(c.valueProblems(), c.regionProblems()...)
-	check := func(g Global, l LoadBalancer, name string) {
+	check := func(g Global, l LoadBalancer, r Route, name string) {
 		problems = append(problems, g.loginProblems(name)...)
 		problems = append(problems, g.transportProblems(name)...)
-		problems = append(problems, l.problems(name)...)
+		problems = append(problems, l.problems(r, name)...)
 	}
-	check(c.Global, c.LoadBalancer, "")
+	check(c.Global, c.LoadBalancer, c.Route, "")
 	for _, name := range c.RegionNames()[1:] {
-		check(c.Regions[name].Global, c.Regions[name].LoadBalancer, name)
+		in := c.Regions[name]
+		check(in.Global, in.LoadBalancer, in.Route, name)
 	}
 	return problems
 }
@@ -58,7 +59,7 @@ func (g Global) transportProblems(region string) []Problem {
 	return p.problems
 }
 
-func (l LoadBalancer) problems(region string) []Problem {
+func (l LoadBalancer) problems(r Route, region string) []Problem {
 	p := problemsOf{section: header("LoadBalancer", region)}
 	// https://docs.openstack.org/api-ref/load-balancer/v2/#create-health-monitor; Octavia accepts
 	// such times all the same.
@@ -69,9 +70,9 @@ func (l LoadBalancer) problems(region string) []Problem {
 		p.add(asWarning, "lb-method",
 			"must be SOURCE_IP_PORT, the only method that the ovn provider supports")
 	}
-	if l.MemberTarget == "pod" && len(l.PodRanges) == 0 {
-		p.add(asMistake, "member-target",
-			"is pod, but pod-ranges is empty, so Services are refused")
+	if l.MemberTarget == "pod" && len(l.PodRanges) == 0 && r.RouterID == "" {
+		p.add(asMistake, "member-target", "is pod, but pod-ranges is empty and [Route] has no "+
+			"router-id, so Services are refused")
 	}
 	return p.problems
 }

@@ -133,8 +133,9 @@ func TestRead_ValidatesValues(t *testing.T) {
 		{"[LoadBalancer]\nmember-target = auto\npod-ranges = 10.0.0.0/8, 2001:db8::/32", ""},
 		{
 			"[LoadBalancer]\nmember-target = pod",
-			"1: is pod, but pod-ranges is empty, so Services are refused",
+			"1: is pod, but pod-ranges is empty and [Route] has no router-id, so Services are refused",
 		},
+		{"[LoadBalancer]\nmember-target = pod\n[Route]\nrouter-id = r", ""},
 		{
 			"[LoadBalancer]\nmember-target = pods",
 			`2: must be one of node, pod, auto; did you mean "pod"?`,

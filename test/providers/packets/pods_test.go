@@ -118,7 +118,6 @@ func TestService_FromNodesToPodsAndBack_NoRequestFails(t *testing.T) {
 	c.start(func(cfg *cloudconf.Config) {
 		internal(cfg)
 		cfg.Route.RouterID = c.Router
-		cfg.LoadBalancer.PodRanges = []string{ccmtest.ClusterCIDR}
 	})
 	c.join([]string{"node-1"}, ccmtest.NodePodCIDRs("10.244.1.0/24"))
 	c.join([]string{"node-2"}, ccmtest.NodePodCIDRs("10.244.2.0/24"))

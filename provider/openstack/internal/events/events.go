@@ -118,7 +118,7 @@ func OfServices() []Event {
 		{
 			EndpointsLeftOut,
 			"Endpoints of the Service have addresses that the load balancer must not or cannot forward to.",
-			"Correct pod-ranges in cloud.conf, or the EndpointSlices.",
+			"Correct pod-ranges in cloud.conf or --cluster-cidr, or the EndpointSlices.",
 		},
 		{
 			FlavorIgnored,

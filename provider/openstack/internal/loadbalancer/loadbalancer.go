@@ -7,11 +7,12 @@
 // plan alone.
 //
 // The members are nodes at their node ports, or the endpoints of the Service (pods.go, and
-// desired/pods.go). A load balancer has no part in the network of the pods, so the operator
-// declares the ranges to which its router leads (pod-ranges). Without these the Service is refused
-// instead of served by members that nothing reaches. The service controller passes the
-// EndpointSlices, and calls again when they change. The endpoints of its last call are kept for the
-// repair of drift: the members were made of them.
+// desired/pods.go). A load balancer has no part in the network of the pods, so its router must lead
+// to them: by fxccm's own routes, if the router has a port in the load balancer's subnet, or as the
+// operator declares (pod-ranges). Otherwise the Service is refused instead of served by members
+// that nothing reaches. The service controller passes the EndpointSlices, and calls again when they
+// change. The endpoints of its last call are kept for the repair of drift: the members were made of
+// them.
 //
 // The Octavia client caches the contents of load balancers by ID and UpdatedAt. A Service's state
 // (state.go) holds a load balancer that was just created and its floating IPs, for minutes. A
@@ -28,6 +29,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -61,6 +63,8 @@ type Config struct {
 	Octavia  *octavia.API
 	Neutron  *neutron.API
 	Defaults settings.Defaults
+	// Routes are fxccm's own routes to pods. They count if Defaults declare no ranges of pods.
+	Routes Routes
 	// RemovalTaints are further keys of taints that mark a node for removal. Such a node gets no
 	// new connections.
 	RemovalTaints []string
@@ -88,6 +92,12 @@ type Config struct {
 	Observer Observer
 	// Trouble receives the outcome of creations. It may be nil.
 	Trouble *trouble.Report
+}
+
+// Routes are the ranges of pods to which fxccm writes routes. The zero value: it writes none.
+type Routes struct {
+	RouterID string
+	Ranges   []netip.Prefix
 }
 
 // Observer receives measurements. It must be safe for concurrent use, and return at once.

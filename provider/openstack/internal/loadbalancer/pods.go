@@ -28,7 +28,7 @@ func (l *LoadBalancers) WantsEndpoints(service *v1.Service) bool {
 // ranges none can: the target pod is then refused. The target auto needs a range of the first
 // family of the Service, which is that of members: otherwise nodes are the members.
 func (l *LoadBalancers) reachesPods(service *v1.Service, target string) bool {
-	ranges := l.podRanges()
+	ranges, _ := l.podRanges()
 	switch target {
 	case settings.TargetPod:
 		return len(ranges) > 0
@@ -49,8 +49,9 @@ func (l *LoadBalancers) targetOf(service *v1.Service) string {
 // controller read it. The service controller calls again, with the endpoints. A service controller
 // that has none to give is refused.
 func (r *reconciler) awaitsEndpoints(asked *v1.Service) bool {
-	return r.state.endpoints == nil && len(r.of.podRanges()) > 0 &&
-		r.of.targetOf(r.service) == settings.TargetPod &&
+	target := r.of.targetOf(r.service)
+	return r.state.endpoints == nil && target == settings.TargetPod &&
+		r.of.reachesPods(r.service, target) &&
 		(r.repair || r.of.targetOf(asked) != settings.TargetPod)
 }
 
@@ -76,14 +77,19 @@ func (l *LoadBalancers) UpdateEndpointLoadBalancer(
 	})
 }
 
-// podRanges are the ranges of pods that load balancers reach.
-func (l *LoadBalancers) podRanges() (ranges []netip.Prefix) {
-	for _, text := range l.config.Defaults.LoadBalancer.PodRanges {
+// podRanges are the ranges of pods that load balancers reach: those that the operator declares, or
+// those to which fxccm writes routes, with their router.
+func (l *LoadBalancers) podRanges() (ranges []netip.Prefix, routerID string) {
+	declared := l.config.Defaults.LoadBalancer.PodRanges
+	if len(declared) == 0 {
+		return l.config.Routes.Ranges, l.config.Routes.RouterID
+	}
+	for _, text := range declared {
 		if r, err := netip.ParsePrefix(text); err == nil {
 			ranges = append(ranges, r.Masked())
 		}
 	}
-	return ranges
+	return ranges, ""
 }
 
 // pods returns the pods that are the members, or nil if nodes are. A repair of drift has the
@@ -97,7 +103,8 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 	case !reaches:
 		return nil, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
 			"%s is pod, but no pod can be reached: option pod-ranges of [LoadBalancer] in "+
-				"cloud.conf is empty; list the ranges of pods to which the router of the load "+
+				"cloud.conf is empty, and fxccm writes no routes ([Route] router-id and "+
+				"--cluster-cidr); list the ranges of pods to which the router of the load "+
 				"balancer's subnet has routes, or set member-target to node or auto",
 			r.nameOf("member-target")))
 	case r.state.endpoints == nil:
@@ -106,5 +113,8 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 				"member-target to node or auto, or use fxccm's service-lb-controller",
 			r.nameOf("member-target")))
 	}
-	return &desired.Pods{Endpoints: r.state.endpoints.slices, Ranges: r.of.podRanges()}, nil
+	ranges, routerID := r.of.podRanges()
+	return &desired.Pods{
+		Endpoints: r.state.endpoints.slices, Ranges: ranges, RouterID: routerID,
+	}, nil
 }

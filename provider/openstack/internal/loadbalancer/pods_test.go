@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +124,63 @@ func TestPods_NoRangeIsDeclared_PodIsRefusedAndAutoIsNode(t *testing.T) {
 	s.update(auto)
 	c.ensure(auto, node)
 	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+}
+
+func TestPods_FxccmWritesTheirRoutes_EndpointsAreMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.routes = Routes{
+		RouterID: s.router, Ranges: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+	}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	for _, target := range []string{"pod", "auto"} {
+		service = withTarget(s.now(service), target)
+		s.update(service)
+		if !c.WantsEndpoints(service) {
+			t.Errorf("%s: the provider wants no endpoints", target)
+		}
+		c.ensurePods(service, node, "10.244.1.1", "203.0.113.9")
+		s.wantMembers("10.244.1.1:8080")
+	}
+	if said := s.said("correct --cluster-cidr"); len(said) != 1 {
+		t.Errorf("the events are %q", said)
+	}
+}
+
+// The router of the routes has no port in the subnet of the load balancer.
+func TestPods_TheirRoutesAreElsewhere_PodIsRefusedAndAutoIsNode(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.routes = Routes{
+		RouterID: s.AddRouter(openstacktest.Router{Name: "other"}),
+		Ranges:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+	}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	refused := withTarget(s.addService("refused", 80), "pod")
+	s.update(refused)
+	_, err := c.EnsureEndpointLoadBalancer(t.Context(), "kubernetes", s.now(refused),
+		[]*v1.Node{node}, slicesOf(refused, "10.244.1.1"))
+	if err == nil || isWait(err) {
+		t.Errorf("the Service is served: %v", err)
+	}
+	if lbs := s.LoadBalancers(); len(lbs) > 0 {
+		t.Errorf("the load balancers are %+v", lbs)
+	}
+	if said := s.said("has no port in the subnet " + s.subnet); len(said) != 1 {
+		t.Errorf("the events are %q", said)
+	}
+
+	auto := withTarget(s.addService("auto", 80), "auto")
+	s.update(auto)
+	c.ensurePods(auto, node, "10.244.1.1")
+	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+
+	// The operator declares that another router leads to the pods.
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c = s.begin("cluster-1", s.kube)
+	c.ensurePods(auto, node, "10.244.1.1")
+	s.wantMembers("10.244.1.1:8080")
 }
 
 func TestPods_AutoWithRanges_EndpointsAreMembers(t *testing.T) {

@@ -291,11 +291,16 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		input.LoadBalancerName, provider = lb.Name, lb.Provider
 	}
 	input.Features = desired.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
-	var notes []events.Notice
-	input.Places, notes, err = desired.Resolve(ctx, r.of.config.Neutron, input, r.found.balancer)
+	notes, err := r.resolve(ctx, &input)
 	var impossible *events.Notice
 	var unseen *desired.UnseenSubnetError
+	var unrouted *desired.UnroutedPodsError
 	switch {
+	case errors.As(err, &unrouted):
+		return desired.State{}, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
+			"%s is pod, but %v; connect the router, choose a subnet of the router (subnet-id), or "+
+				"set member-target to node; if another router leads to the pods, list their "+
+				"ranges in pod-ranges of [LoadBalancer]", r.nameOf("member-target"), unrouted))
 	case errors.As(err, &unseen):
 		return desired.State{}, r.notes.refuse(aboutPlaces, events.ValueRefused.Notice(
 			unseen.Error(), cmp.Or(r.settingWith(unseen.ID), "the subnet of the nodes")))
@@ -315,6 +320,20 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	}
 	r.notes.tell(aboutDesired, notes...)
 	return want, nil
+}
+
+// resolve sets the places. If the router of the pods does not lead to the load balancer, nodes are
+// the members with the target auto.
+func (r *reconciler) resolve(
+	ctx context.Context, input *desired.Input,
+) (notes []events.Notice, err error) {
+	input.Places, notes, err = desired.Resolve(ctx, r.of.config.Neutron, *input, r.found.balancer)
+	var unrouted *desired.UnroutedPodsError
+	if errors.As(err, &unrouted) && r.settings.MemberTarget == settings.TargetAuto {
+		input.Pods = nil
+		return r.resolve(ctx, input)
+	}
+	return notes, err
 }
 
 // placesFrom names the services that decide reads from.

@@ -39,6 +39,9 @@ type site struct {
 	kube     *fake.Clientset
 	watching <-chan struct{}
 	defaults settings.Defaults
+	// routes are Config.Routes of the clusters that begin, and router is that of the nodes' subnet.
+	routes Routes
+	router string
 	// owner is Config.Owner of the clusters that begin.
 	owner string
 	// requireOwnerMark is Config.RequireOwnerMark.
@@ -61,7 +64,7 @@ func newSite(t *testing.T, options ...openstacktest.Option) *site {
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
 	s.floating = s.AddSubnet(
 		openstacktest.Subnet{NetworkID: s.external, CIDR: "203.0.113.0/24"})
-	s.AddRouter(openstacktest.Router{
+	s.router = s.AddRouter(openstacktest.Router{
 		Name: "router", Subnets: []string{s.subnet}, ExternalNetworkID: s.external,
 	})
 	return s
@@ -123,7 +126,7 @@ func (s *site) begin(uid string, kube kubernetes.Interface) *cluster {
 	})
 	c := &cluster{site: s, LoadBalancers: New(Config{
 		Octavia: o, Neutron: n, Owner: s.owner, Defaults: s.defaults, Clock: s.clock, Logger: log,
-		RequireOwnerMark: s.requireOwnerMark,
+		RequireOwnerMark: s.requireOwnerMark, Routes: s.routes,
 
 		ClusterUID: func(context.Context) (string, error) { return uid, nil },
 		Kube:       func() (kubernetes.Interface, error) { return kube, nil },

@@ -27,6 +27,8 @@ type Cloud interface {
 	// ExternalNetwork returns the default network of floating IPs for ports in a subnet, or in a
 	// network if the subnet is ""; or "".
 	ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error)
+	// HasRouter reports whether a router has a port in a subnet.
+	HasRouter(ctx context.Context, subnetID, routerID string) (bool, error)
 	// IsExternal reports whether a network is external.
 	IsExternal(ctx context.Context, networkID string) (bool, error)
 	// ServerAddresses returns the fixed addresses of servers by their IDs.
@@ -44,6 +46,16 @@ type UnseenSubnetError struct{ ID string }
 // Error implements error.
 func (e *UnseenSubnetError) Error() string {
 	return "Neutron: subnet " + e.ID + " does not exist, or the project does not see it"
+}
+
+// UnroutedPodsError is returned by [Resolve] for pods as members, if the router that leads to them
+// has no port in the subnet of the load balancer.
+type UnroutedPodsError struct{ SubnetID, RouterID string }
+
+// Error implements error.
+func (e *UnroutedPodsError) Error() string {
+	return "router " + e.RouterID + ", which has the routes to the pods ([Route] router-id in " +
+		"cloud.conf), has no port in the subnet " + e.SubnetID + " of the load balancer"
 }
 
 func impossible(format string, arguments ...any) error {
@@ -70,8 +82,8 @@ func impossible(format string, arguments ...any) error {
 // an address in it.
 //
 // existing is the load balancer that the Service uses, or nil. The error wraps [ErrNoNode], is an
-// [*events.Notice] or [*UnseenSubnetError] because the settings do not fit the cloud, or is the
-// cloud's.
+// [*events.Notice], [*UnseenSubnetError] or [*UnroutedPodsError] because the settings do not fit
+// the cloud, or is the cloud's.
 func Resolve(
 	ctx context.Context, cloud Cloud, in Input, existing *octavia.LoadBalancer,
 ) (Places, []events.Notice, error) {
@@ -80,7 +92,7 @@ func Resolve(
 		existing: existing, cloud: cloud,
 	}
 	for _, find := range []func(context.Context) error{
-		r.vip, r.member, r.additionalVIPs, r.floatingIP,
+		r.vip, r.routeToPods, r.member, r.additionalVIPs, r.floatingIP,
 	} {
 		if err := find(ctx); err != nil {
 			return Places{}, nil, err
@@ -140,6 +152,20 @@ func (r *resolver) vip(ctx context.Context) error {
 	}
 	r.places.VIP = octavia.VIP{SubnetID: subnet}
 	return nil
+}
+
+// routeToPods checks that the router of the pods has a port in the VIP's subnet. The subnet is
+// unknown before the creation if only its network or a port is named.
+func (r *resolver) routeToPods(ctx context.Context) error {
+	subnet := r.places.VIP.SubnetID
+	if r.Pods == nil || r.Pods.RouterID == "" || subnet == "" {
+		return nil
+	}
+	has, err := r.cloud.HasRouter(ctx, subnet, r.Pods.RouterID)
+	if err == nil && !has {
+		err = &UnroutedPodsError{SubnetID: subnet, RouterID: r.Pods.RouterID}
+	}
+	return err
 }
 
 // subnetOfNetwork chooses an IPv6 subnet in a network that is named without a subnet, because

@@ -25,6 +25,9 @@ type Pods struct {
 	// them is a member only at an address of its node (hostNetwork): a user who writes
 	// EndpointSlices must not direct a load balancer to any address of the cloud.
 	Ranges []netip.Prefix
+	// RouterID is the router to which fxccm writes the routes to Ranges. "": the operator declares
+	// that the load balancers' router leads to them.
+	RouterID string
 }
 
 // endpoints are the endpoints at a port of the Service.
@@ -148,12 +151,20 @@ func (b *builder) warnLeftOut() {
 	case all.hasUnreached:
 		b.warn(events.EndpointsLeftOut, "endpoints of the Service are not members: their "+
 			"addresses are neither in a range of pods that the load balancer reaches ("+b.ranges()+
-			") nor addresses of their nodes; correct pod-ranges in cloud.conf, or the EndpointSlices")
+			") nor addresses of their nodes; correct "+b.rangesFrom()+", or the EndpointSlices")
 	case all.hasElsewhere && len(all.members) == 0:
 		b.warn(events.WithoutMembers, "the load balancer has no members: all endpoints of the "+
 			"Service are on nodes that are excluded from load balancers, do not match "+
 			"node-selector, or are in another region; move pods to other nodes")
 	}
+}
+
+// rangesFrom names what the ranges are from.
+func (b *builder) rangesFrom() string {
+	if b.Pods.RouterID != "" {
+		return "--cluster-cidr"
+	}
+	return "pod-ranges in cloud.conf"
 }
 
 // ranges lists the ranges of the pods of one family. A cluster with a range for each node has many.

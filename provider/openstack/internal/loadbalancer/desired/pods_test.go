@@ -45,6 +45,14 @@ func withPods(endpoints ...discoveryv1.Endpoint) func(*Input) {
 	}
 }
 
+// withSecondFamily adds an EndpointSlice with the IPv6 address of a pod.
+func withSecondFamily(in *Input) {
+	second := *in.Pods.Endpoints[0]
+	second.AddressType = discoveryv1.AddressTypeIPv6
+	second.Endpoints = []discoveryv1.Endpoint{pod("n1", "fd00:244::1")}
+	in.Pods.Endpoints = append(in.Pods.Endpoints, &second)
+}
+
 func podMember(name, address string, weight int) octavia.Member {
 	return octavia.Member{
 		Name: name, Address: address, Port: 8080, SubnetID: "member subnet", Weight: weight,
@@ -128,6 +136,16 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
 			nil,
 		},
+		"that names no node": {
+			[]func(*Input){withPods(discoveryv1.Endpoint{Addresses: []string{"10.244.1.1"}})},
+			[]octavia.Member{podMember("10.244.1.1", "10.244.1.1", 1)},
+			nil,
+		},
+		"of two families, and a dual-stack Service": {
+			[]func(*Input){withPods(pod("n1", "10.244.1.1")), dualStack, withSecondFamily},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			nil,
+		},
 		"of another family": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1")), withFamilies(v1.IPv6Protocol)},
 			[]octavia.Member{},
@@ -190,6 +208,19 @@ func TestPods_SecurityGroup_OpensTheTargetPortsOnAllNodes(t *testing.T) {
 	if want := []string{"n1", "n2"}; !slices.Equal(nodes, want) {
 		t.Errorf("nodes %v, want %v", nodes, want)
 	}
+}
+
+// ovn keeps the addresses of clients, so that the ports of pods admit the same clients as node ports.
+func TestPods_SourceRangesWithOVN_RulesOpenTheTargetPortsToThem(t *testing.T) {
+	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"192.0.2.0/24"} }
+	d, notices := build(t, withPods(pod("n1", "10.244.1.1")), ranges, managed, withFeatures(ovn()))
+	wantTold(t, notices)
+	if want := []neutron.Rule{let("tcp", 8080, "192.0.2.0/24")}; !slices.Equal(
+		d.SecurityGroup.Rules, want) {
+		t.Errorf("rules %+v, want %+v", d.SecurityGroup.Rules, want)
+	}
+	_, notices = build(t, withPods(pod("n1", "10.244.1.1")), ranges, withFeatures(ovn()))
+	wantTold(t, notices, "LoadBalancerSourceRangesIgnored!")
 }
 
 // The nodes' ports are in their own subnet, whichever the members' is, and pods on a node that

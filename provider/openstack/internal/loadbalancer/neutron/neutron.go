@@ -74,7 +74,7 @@ type API struct {
 	subnets      *sharing.Lookup[Subnet]
 	networks     *sharing.Lookup[[]Subnet]
 	external     *sharing.Lookup[externalNetworks]
-	gateways     *sharing.Lookup[[]string]
+	routers      *sharing.Lookup[[]router]
 	certificates *sharing.Lookup[certificate]
 	groupEdits   *batch.Batches[*groupEdit]
 	// untagged is until when Neutron gets no tags; nil: it has kept all so far.
@@ -103,7 +103,7 @@ func New(config Config) *API {
 	a.subnets = newLookup(a, subnetAge, a.readSubnets)
 	a.networks = newLookup(a, networkAge, a.readNetworks)
 	a.external = newLookup(a, networkAge, a.readExternalNetworks)
-	a.gateways = newLookup(a, networkAge, a.readGateways)
+	a.routers = newLookup(a, networkAge, a.readRouters)
 	a.certificates = newLookup(a, certificateAge, a.readCertificates)
 	a.certificates.Keeps = func(c certificate) bool { return c.err == nil }
 	a.groupEdits = batch.New(ErrClosed, a.editGroups)

@@ -19,7 +19,7 @@ func TestPage_CachedFacts_HaveTheirAges(t *testing.T) {
 	for fact, age := range map[string]time.Duration{
 		"subnets": subnetAge, "addresses of servers in the members' subnet": subnetAge,
 		"networks": networkAge, "external networks": networkAge,
-		"the gateways of routers": networkAge, "certificates": certificateAge,
+		"the routers of a subnet with their gateways": networkAge, "certificates": certificateAge,
 		"names of security groups": groupNamesAge, "Neutron refuses or drops tags": tagsAge,
 	} {
 		isDocumented := false

@@ -106,17 +106,23 @@ func (a *API) ExternalNetwork(ctx context.Context, subnetID, networkID string) (
 		if from.IPv6 {
 			continue
 		}
-		reached, _, err := a.gateways.One(ctx, from.ID)
+		routers, _, err := a.routers.One(ctx, from.ID)
 		if err != nil {
 			return "", err
 		}
 		for _, id := range all {
-			if slices.Contains(reached, id) {
+			if slices.ContainsFunc(routers, func(r router) bool { return r.Gateway.NetworkID == id }) {
 				return id, nil
 			}
 		}
 	}
 	return all[0], nil
+}
+
+// HasRouter reports whether a router has a port in a subnet. The answer is cached for networkAge.
+func (a *API) HasRouter(ctx context.Context, subnetID, routerID string) (bool, error) {
+	routers, _, err := a.routers.One(ctx, subnetID)
+	return slices.ContainsFunc(routers, func(r router) bool { return r.ID == routerID }), err
 }
 
 // router is a router with its gateway.
@@ -138,11 +144,11 @@ type routerPort struct {
 
 func (p routerPort) identifier() string { return p.ID }
 
-// readGateways returns the external networks to which the routers of each subnet lead. The owners
-// of a router's ports are network:router_interface, those of distributed routers, and those of
-// replicated ones (neutron_lib/constants.py, ROUTER_INTERFACE_OWNERS).
-func (a *API) readGateways(ctx context.Context, subnets []string) (map[string][]string, error) {
-	found := map[string][]string{}
+// readRouters returns the routers of each subnet. The owners of a router's ports are
+// network:router_interface, those of distributed routers, and those of replicated ones
+// (neutron_lib/constants.py, ROUTER_INTERFACE_OWNERS).
+func (a *API) readRouters(ctx context.Context, subnets []string) (map[string][]router, error) {
+	found := map[string][]router{}
 	for _, subnet := range subnets {
 		ports, err := list[routerPort](ctx, a, "ports", "ports", url.Values{
 			"fixed_ips": {"subnet_id=" + subnet}, "fields": {"id", "device_id", "device_owner"},
@@ -160,15 +166,10 @@ func (a *API) readGateways(ctx context.Context, subnets []string) (map[string][]
 		if len(ids) == 0 {
 			continue
 		}
-		routers, err := listBy[router](ctx, a, "routers", "routers", "id", distinct(ids),
+		found[subnet], err = listBy[router](ctx, a, "routers", "routers", "id", distinct(ids),
 			url.Values{"fields": {"id", "external_gateway_info"}})
 		if err != nil {
 			return nil, err
-		}
-		for _, r := range routers {
-			if r.Gateway.NetworkID != "" {
-				found[subnet] = append(found[subnet], r.Gateway.NetworkID)
-			}
 		}
 	}
 	return found, nil
