@@ -172,7 +172,7 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	if err != nil {
 		warn("cloud.conf cannot be read (%v): OCCM ignores [Client], [Instances], "+
 			"drift-period, max-shared-listeners, member-target, pod-ranges, "+
-			"provider-needs-no-node-ports and share-across-namespaces", err)
+			"provider-needs-no-node-ports, share-across-namespaces and share-as", err)
 		return nil
 	}
 	loaded, err := m.loadCloudConf(ctx, found.content, false, func(string, mounted, error) {})
@@ -191,6 +191,7 @@ func (m *migration) warnUnsupported(ctx context.Context) error {
 	for _, setting := range []string{
 		"[Client]", "[Instances]", "drift-period", "max-shared-listeners", "member-target",
 		"pod-ranges", "provider-needs-no-node-ports", "share-across-namespaces",
+		"share-as",
 	} {
 		if strings.Contains(text, "\n"+setting) {
 			warn("cloud.conf: OCCM ignores %s", setting)

@@ -132,8 +132,11 @@ type LoadBalancer struct {
 	// set, without their prefix: "all", "none", or names with commas between them.
 	AllowedAnnotations string
 	// MaxSharedListeners limits the listeners of a load balancer that Services share by the
-	// annotation share-as. OCCM has no such option.
+	// name of share-as. OCCM has no such option.
 	MaxSharedListeners int
+	// ShareAs is the name by which the Services of a namespace share load balancers if their
+	// annotation share-as names no other. OCCM has no such option.
+	ShareAs string
 	// DriftPeriod is the interval at which load balancers are checked for drift without a change in
 	// the cluster. 0 disables the check. OCCM has no such option.
 	DriftPeriod time.Duration
@@ -163,8 +166,10 @@ type LoadBalancerClass struct {
 	AllowedAnnotations string
 	// Namespaces may use the class. Empty: all namespaces.
 	Namespaces []string
+	// ShareAs replaces that of [LoadBalancer]; "": it does not.
+	ShareAs string
 	// ShareAcrossNamespaces: Services of several namespaces may share a load balancer by the
-	// annotation share-as.
+	// name of share-as.
 	ShareAcrossNamespaces bool
 }
 

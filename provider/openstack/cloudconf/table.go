@@ -260,8 +260,13 @@ func loadBalancer(l *LoadBalancer) section {
 				annotationNames()),
 			number("max-shared-listeners", &l.MaxSharedListeners,
 				"The maximum number of listeners of a load balancer that Services join by the "+
-					"annotation share-as. A Service that has more ports has a load balancer alone.",
+					"name of share-as. A Service that has more ports has a load balancer alone.",
 				atLeast(asError, 1)),
+			text("share-as", &l.ShareAs,
+				"The name by which the Services of a namespace share load balancers if their "+
+					"annotation share-as names no other: sharing by default. The annotation with "+
+					"an empty value shares none. Empty: a Service shares only by its annotation.",
+				shareName()),
 			duration("drift-period", &l.DriftPeriod,
 				"Interval at which load balancers are checked for drift without a change in the "+
 					"cluster. 0 disables the check.", between(asError, 0, 24*time.Hour)),
@@ -308,8 +313,9 @@ func loadBalancerClass(class *LoadBalancerClass) section {
 				"As in [LoadBalancer], for the Services of this class.", annotationNames()),
 			list("namespaces", &class.Namespaces,
 				"The namespaces whose Services may use the class. Empty: all."),
+			text("share-as", &class.ShareAs, "As in [LoadBalancer].", shareName()),
 			truth("share-across-namespaces", &class.ShareAcrossNamespaces,
-				"Services of the class with the same annotation share-as share load balancers "+
+				"Services of the class with the same name in share-as share load balancers "+
 					"also if they are in several namespaces. The namespaces must trust each "+
 					"other: a Service can take a port that another one has released, at the same "+
 					"address."),

@@ -147,6 +147,34 @@ func (c *sharing) addresses(services ...*v1.Service) (all []string) {
 	return all
 }
 
+// The class of the Services shares by default.
+func TestShareAs_NameIsOfTheClass_ServicesShareUntilOneSharesNone(t *testing.T) {
+	t.Parallel()
+	c := newSharing(t, func(s *site) {
+		s.defaults.Classes = map[string]cloudconf.LoadBalancerClass{"shared": {ShareAs: "all"}}
+	})
+	class := annotations("class", "shared")
+	first, second := c.add("first", 80, alone, class), c.add("second", 81, alone, class)
+	c.serve(first, second)
+	c.wantPorts("both are served", first, 80, 81)
+	c.change(second, annotations("share-as", ""))
+	c.serve(second)
+	c.wantPorts("the second shares none", first, 80)
+	c.wantPorts("the second shares none", second, 81)
+}
+
+// A Service that shares needs no load balancer and no floating IP of its own.
+func TestShareAs_QuotaIsUsed_ServiceJoins(t *testing.T) {
+	t.Parallel()
+	c := newSharing(t, func(s *site) {
+		s.SetLoadBalancerQuota("load_balancer", 1)
+		s.SetNetworkQuota("floatingip", 1)
+	})
+	first, second := c.add("first", 80), c.add("second", 81)
+	c.serve(first, second)
+	c.wantPorts("both are served", first, 80, 81)
+}
+
 func TestShareAs_PortsDiffer_ServicesShareOneLoadBalancerToTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][]int{

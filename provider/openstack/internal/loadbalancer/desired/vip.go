@@ -57,9 +57,9 @@ func (b *builder) loadBalancerTags() []string {
 	tags := b.tags()
 	if !b.Features.Tags {
 		if b.Settings.ShareAs != "" {
-			b.warn(events.NotShared, fmt.Sprintf("annotation %s is ignored: Services find a load "+
-				"balancer to share by its tags, and Octavia API 2.%d has none; remove the "+
-				"annotation, or upgrade Octavia", settings.AnnotationShareAs, b.Features.Minor))
+			b.warn(events.NotShared, fmt.Sprintf("%s is ignored: Services find a load balancer to "+
+				"share by its tags, and Octavia API 2.%d has none; remove the option, or upgrade "+
+				"Octavia", b.nameOf("share-as"), b.Features.Minor))
 		}
 		return tags
 	}

@@ -65,6 +65,7 @@ func withClass(
 	conf.MemberSubnetID = cmp.Or(class.MemberSubnetID, conf.MemberSubnetID, conf.SubnetID)
 	conf.AllowedAnnotations = cmp.Or(class.AllowedAnnotations, conf.AllowedAnnotations)
 	conf.MemberTarget = cmp.Or(class.MemberTarget, conf.MemberTarget)
+	conf.ShareAs = cmp.Or(class.ShareAs, conf.ShareAs)
 	conf.NetworkID = cmp.Or(class.NetworkID, conf.NetworkID)
 	conf.SubnetID = cmp.Or(class.SubnetID, conf.SubnetID)
 	conf.FloatingNetworkID = cmp.Or(class.FloatingNetworkID, conf.FloatingNetworkID)

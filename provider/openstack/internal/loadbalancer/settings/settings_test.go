@@ -304,7 +304,7 @@ func fullDefaults() Defaults {
 		MaxSharedListeners:             9,
 		ContainerStore:                 "external",
 		ProviderRequiresSerialAPICalls: true, DefaultTLSContainerRef: "ref",
-		MemberTarget: "auto", ProviderNeedsNoNodePorts: true,
+		MemberTarget: "auto", ProviderNeedsNoNodePorts: true, ShareAs: "all",
 	}}
 }
 
@@ -320,8 +320,9 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 		TimeoutMemberConnect: 5000, TimeoutMemberData: 50000,
 		ManageSecurityGroups: true, Serial: true, EnableIngressHostname: true,
 		IngressHostnameSuffix: "example", MaxShared: 7, MaxSharedListeners: 9, MayShare: true,
-		MemberTarget: TargetAuto, NeedsNoNodePorts: true,
+		MemberTarget: TargetAuto, NeedsNoNodePorts: true, ShareAs: "all",
 	}
+	want.ShareKeys = []ShareKey{{hashOf([]string{"namespace", "", "all"}), requestOf(serviceWith(nil))}}
 	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
 		len(problems) > 0 {
 		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)

@@ -22,8 +22,9 @@ type ShareKey struct {
 // shareKeys returns the keys of the Service: that of its namespace and, if its class lets
 // namespaces share, that of the class.
 //
-// They depend on the Service alone. If the operator changes a default of cloud.conf, that changes
-// all Services that share a load balancer alike, and must not take them apart.
+// Apart from the name, they depend on the Service alone. If the operator changes another default of
+// cloud.conf, that changes all Services that share a load balancer alike, and must not take them
+// apart.
 func (r *reader) shareKeys() []ShareKey {
 	name := r.settings.ShareAs
 	if name == "" {
@@ -95,7 +96,7 @@ func shareName() kind[string] {
 	return kind[string]{
 		typ: "name", limits: "of lower-case letters, digits and hyphens", fatal: true, show: asIs,
 		parse: func(written string, _ *v1.Service) (string, string) {
-			if len(validation.IsDNS1123Label(written)) > 0 {
+			if written != "" && len(validation.IsDNS1123Label(written)) > 0 {
 				return "", "not a name of at most 63 lower-case letters, digits and hyphens"
 			}
 			return written, ""

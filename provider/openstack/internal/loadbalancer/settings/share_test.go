@@ -200,6 +200,38 @@ func TestShareKeys_EachScope_IsTheNamespaceUnlessTheClassIsWider(t *testing.T) {
 	}
 }
 
+// Services share by default. The annotation chooses another name, or none.
+func TestShareKeys_NameOfCloudConf_AnnotationBeatsClassBeatsIt(t *testing.T) {
+	defaults := parsed(t, "[LoadBalancer]\nshare-as = all\n"+
+		"[LoadBalancerClass \"fast\"]\nshare-as = quick\n[LoadBalancerClass \"plain\"]\n")
+	for _, c := range []struct {
+		annotations map[string]string
+		want        string
+	}{
+		{map[string]string{}, "all"},
+		{map[string]string{"class": "plain"}, "all"},
+		{map[string]string{"class": "fast"}, "quick"},
+		{map[string]string{"class": "fast", "share-as": "web"}, "web"},
+		{map[string]string{"class": "fast", "share-as": ""}, ""},
+		{map[string]string{"share-as": ""}, ""},
+	} {
+		got, problems := Of(short(c.annotations), defaults)
+		if got.ShareAs != c.want || (len(got.ShareKeys) > 0) != (c.want != "") || len(problems) > 0 {
+			t.Errorf("%v: the name is %q, want %q; the keys are %v, the problems %v", c.annotations,
+				got.ShareAs, c.want, got.ShareKeys, problems)
+		}
+		if c.want == "" {
+			continue
+		}
+		c.annotations["share-as"] = c.want
+		if named, _ := Of(short(c.annotations), defaults); !slices.Equal(named.ShareKeys,
+			got.ShareKeys) {
+			t.Errorf("%v: the keys are %v, and without the annotation %v", c.annotations,
+				named.ShareKeys, got.ShareKeys)
+		}
+	}
+}
+
 func TestOf_InvalidShareAs_IsRefused(t *testing.T) {
 	for _, value := range []string{"Web", "a.b", "a/b", "-a", " web", strings.Repeat("a", 64)} {
 		got, problems := Of(short(map[string]string{"share-as": value}), presets())
