@@ -167,7 +167,7 @@ func TestShareAs_NameIsOfTheClass_ServicesShareUntilOneSharesNone(t *testing.T) 
 func TestShareAs_QuotaIsUsed_ServiceJoins(t *testing.T) {
 	t.Parallel()
 	c := newSharing(t, func(s *site) {
-		s.SetLoadBalancerQuota("load_balancer", 1)
+		s.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, 1)
 		s.SetNetworkQuota("floatingip", 1)
 	})
 	first, second := c.add("first", 80), c.add("second", 81)
