@@ -70,6 +70,8 @@ func (t *trial) reset() {
 	inParallel(t, services.Items, t.removeService)
 	t.Check(t.client.CoreV1().Nodes().DeleteCollection(t.Context(), metav1.DeleteOptions{},
 		metav1.ListOptions{}))
+	t.Check(t.client.DiscoveryV1().EndpointSlices(serviceNamespace).DeleteCollection(t.Context(),
+		metav1.DeleteOptions{}, metav1.ListOptions{}))
 	namespaces, err := t.client.CoreV1().Namespaces().List(t.Context(), metav1.ListOptions{})
 	t.Check(err)
 	inParallel(t, namespaces.Items, func(ctx context.Context, namespace corev1.Namespace) error {

@@ -36,8 +36,8 @@ type settings struct {
 	// notReady and routes are for OpenStack, and idle is how long calls for routes are counted.
 	notReady, routes int
 	idle             time.Duration
-	// balancers is for OpenStack, too.
-	balancers int
+	// balancers and podServices are for OpenStack, too.
+	balancers, podServices int
 	// labNodes and labServices are for the real OpenStack.
 	labNodes, labServices int
 	limit                 time.Duration
@@ -93,6 +93,8 @@ func parse(args []string) (settings, error) {
 	flags.IntVar(&s.routes, "routes", 500, "OpenStack: routes to create, and to watch over")
 	flags.IntVar(&s.balancers, "balancers", 100,
 		"OpenStack: Services that wait while Octavia is slow or refuses, and that get a new node")
+	flags.IntVar(&s.podServices, "pod-services", mostPodServices,
+		"OpenStack: Services whose pods are restarted")
 	flags.IntVar(&s.labNodes, "lab-nodes", 50, "real OpenStack: nodes, each with a server")
 	flags.IntVar(&s.labServices, "lab-services", 10,
 		"real OpenStack: Services, each with a load balancer")
@@ -103,7 +105,7 @@ func parse(args []string) (settings, error) {
 	flags.StringSliceVar(&s.scenarios, "scenarios", scenarioNames(),
 		"what to measure; "+labScenario+" is left out by default where there is no lab")
 	flags.BoolVar(&quick, "quick", false,
-		"100 nodes, 20 services, one round, fleets of 6, 20 and 9 clusters and a rest of 10 seconds, pod ranges of 100 nodes, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers; on a real OpenStack 5 nodes and 2 Services: "+
+		"100 nodes, 20 services, one round, fleets of 6, 20 and 9 clusters and a rest of 10 seconds, pod ranges of 100 nodes, 50 nodes not ready, 50 routes that are idle for a minute, 10 load balancers, 5 Services of pods; on a real OpenStack 5 nodes and 2 Services: "+
 			"to try the benchmark itself")
 	flags.StringVar(&s.programs, "programs", "",
 		"folder of the programs fxccm and upstream (default: where this program is)")
@@ -118,7 +120,7 @@ func parse(args []string) (settings, error) {
 			"nodes": "100", "services": "20", "rounds": "1", "rest": "10s",
 			"clusters": "6", "small-clusters": "20", "loss-clusters": "9",
 			"range-nodes": "100", "cloud-settle": "30s", "cloud-idle": "1m",
-			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10",
+			"not-ready": "50", "routes": "50", "idle": "1m", "balancers": "10", "pod-services": "5",
 			"lab-nodes": "5", "lab-services": "2",
 		} {
 			if !flags.Changed(name) {
@@ -145,6 +147,10 @@ func (s *settings) validate(extra []string) error {
 		if n < 1 {
 			return fmt.Errorf("%s=%d: there must be at least 1", name, n)
 		}
+	}
+	if s.podServices < 1 || s.podServices > mostPodServices {
+		return fmt.Errorf("--pod-services=%d: there is room for the pods of 1 to %d Services",
+			s.podServices, mostPodServices)
 	}
 	if s.clusters < 2 {
 		return fmt.Errorf(

@@ -134,6 +134,7 @@ func newRole() *rbacv1.ClusterRole {
 			rule("", []string{"namespaces"}, "get"),
 			rule("", []string{"events"}, "create", "patch", "update"),
 			rule("events.k8s.io", []string{"events"}, "create", "patch", "update"),
+			rule("discovery.k8s.io", []string{"endpointslices"}, "list", "watch"),
 			rule("coordination.k8s.io", []string{"leases"}, "get", "list", "watch", "create",
 				"update", "delete"),
 			rule("authentication.k8s.io", []string{"tokenreviews"}, "create"),

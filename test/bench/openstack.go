@@ -46,6 +46,7 @@ func measureOpenStack(b *bench) {
 		{"Load balancers", []func(*bench){
 			measureNewServices, measureRestart, measureNodeAdded, measureServed, measureRefused,
 		}},
+		{"Pods as members", []func(*bench){measurePods}},
 	} {
 		b.results.chapters = append(b.results.chapters, chapter{title: c.title})
 		for _, measure := range c.measures {

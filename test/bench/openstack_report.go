@@ -61,6 +61,9 @@ func (r report) openStackPage() page {
 		"RefusedOneOf": refusedOneOf, "TooMany": tooMany, "RefusedFor": refusedFor.Seconds(),
 		"BusyWindow": busyWindow,
 
+		"PodsOfService": podsOfService, "PodsAtOnce": podsAtOnce, "RolloutPause": rolloutPause,
+		"PodRest": r.settings.rest,
+
 		"OCCMRevision": occmRevision, "Subports": subports,
 		"NodesWithout": occmNodes(nodes).value *
 			(occmNodeCalls - occmNodeDiscovery) / occmNodeCalls,
