@@ -9,7 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/tools/internal/evidence"
 )
 
 func main() {
@@ -43,7 +44,7 @@ func run(ctx context.Context, only string, wanted []string) error {
 	if err != nil {
 		return err
 	}
-	revision, err := revision(ctx)
+	revision, err := evidence.Revision(ctx)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func run(ctx context.Context, only string, wanted []string) error {
 			if err != nil {
 				return err
 			}
-			if !done.ok() {
+			if !done.OK() {
 				failed = append(failed, version+" "+s.name)
 			}
 			if err := record(page, server, s.name, done); err != nil {
@@ -98,22 +99,6 @@ func choose(only string) ([]suite, error) {
 	return chosen, nil
 }
 
-// revision is the commit under test. Pages do not count, because the program writes one.
-func revision(ctx context.Context) (string, error) {
-	commit, err := output(ctx, "git", "log", "-1", "--format=%h", "--", ".", ":!*.md")
-	if err != nil {
-		return "", err
-	}
-	changed, err := output(ctx, "git", "status", "--porcelain", "--", ".", ":!*.md")
-	if err != nil {
-		return "", err
-	}
-	if changed != "" {
-		commit += ", changed"
-	}
-	return commit, nil
-}
-
 // build returns the folder of the kube-apiserver, and of the etcd that it uses.
 func build(ctx context.Context, version string) (string, error) {
 	cmd := exec.CommandContext(ctx, "tools/controlplane/build.sh", version)
@@ -127,15 +112,15 @@ func build(ctx context.Context, version string) (string, error) {
 // describe asks the programs for their versions.
 func describe(ctx context.Context, folder string) (server, error) {
 	apiServer := filepath.Join(folder, "kube-apiserver")
-	version, err := output(ctx, apiServer, "--version")
+	version, err := evidence.Output(ctx, apiServer, "--version")
 	if err != nil {
 		return server{}, err
 	}
-	compiler, err := output(ctx, "go", "version", apiServer)
+	compiler, err := evidence.Output(ctx, "go", "version", apiServer)
 	if err != nil {
 		return server{}, err
 	}
-	etcd, err := output(ctx, filepath.Join(folder, "etcd"), "--version")
+	etcd, err := evidence.Output(ctx, filepath.Join(folder, "etcd"), "--version")
 	if err != nil {
 		return server{}, err
 	}
@@ -146,15 +131,4 @@ func describe(ctx context.Context, folder string) (server, error) {
 		etcd:    strings.TrimPrefix(etcd, "etcd Version: "),
 		date:    time.Now().UTC().Format(time.DateOnly),
 	}, nil
-}
-
-func output(ctx context.Context, name string, args ...string) (string, error) {
-	out, err := exec.CommandContext(ctx, name, args...).Output()
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-		err = fmt.Errorf("%w: %s", err, exit.Stderr)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(out)), nil
 }

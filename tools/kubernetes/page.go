@@ -2,12 +2,13 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/fxccm/fxccm/tools/internal/evidence"
 )
 
 // A server is the API server of a row, with what else was the same for its suites.
@@ -15,11 +16,7 @@ type server struct {
 	version, golang, etcd, date, revision string
 }
 
-const (
-	// resultsMark is the line of the page before the results.
-	resultsMark = "<!-- results -->"
-	notRun      = "not run"
-)
+const notRun = "not run"
 
 // columns are those of the first table before the suites.
 var columns = []string{"kube-apiserver", "built with", "etcd", "fxccm", "date"}
@@ -28,23 +25,16 @@ var problemColumns = []string{"kube-apiserver", "suite", "test", "result", "reas
 
 // record writes the result of a suite to the page. It keeps the results of other minor versions,
 // and of the same server those of the same revision and day: a row never mixes two.
-func record(path string, s server, suiteName string, r *result) error {
-	data, err := os.ReadFile(path)
+func record(path string, s server, suiteName string, r *evidence.Result) error {
+	text, written, err := evidence.ReadPage(path)
 	if err != nil {
 		return err
-	}
-	prose, written, found := strings.Cut(string(data), resultsMark)
-	if !found {
-		return fmt.Errorf("%s has no line %s", path, resultsMark)
 	}
 	results, problems := rows(written, columns), rows(written, problemColumns)
 	id := []string{s.version, s.golang, s.etcd, s.revision, s.date}
 	row := map[string]string{}
 	for i, column := range columns {
 		row[column] = id[i]
-	}
-	for _, each := range suites {
-		row[each.name] = notRun
 	}
 	isSame := false
 	for i, old := range results {
@@ -64,18 +54,13 @@ func record(path string, s server, suiteName string, r *result) error {
 	problems = slices.DeleteFunc(problems, func(old map[string]string) bool {
 		return minor(old[columns[0]]) == minor(s.version) && (!isSame || old["suite"] == suiteName)
 	})
-	for _, p := range r.problems {
+	for _, p := range r.Problems {
 		problems = append(problems, map[string]string{
-			"kube-apiserver": s.version, "suite": suiteName, "test": code(p.test),
-			"result": p.verdict, "reason": code(p.reason),
+			"kube-apiserver": s.version, "suite": suiteName, "test": evidence.Code(p.Test),
+			"result": p.Verdict, "reason": evidence.Code(p.Reason),
 		})
 	}
-	return os.WriteFile(path, []byte(prose+resultsMark+"\n\n"+tables(results, problems)), 0o644)
-}
-
-// code is a text of a cell that Markdown does not interpret.
-func code(text string) string {
-	return "`" + strings.NewReplacer("|", "/", "`", "'").Replace(text) + "`"
+	return os.WriteFile(path, []byte(text+"\n"+tables(results, problems)), 0o644)
 }
 
 func tables(results, problems []map[string]string) string {
@@ -88,26 +73,15 @@ func tables(results, problems []map[string]string) string {
 	all := slices.Clone(columns)
 	for _, s := range suites {
 		all = append(all, s.name)
+		for _, row := range results {
+			row[s.name] = cmp.Or(row[s.name], notRun)
+		}
 	}
-	text := table(all, results)
+	text := evidence.Table(all, results)
 	if len(problems) == 0 {
 		return text + "\nNo test was skipped, and no test failed.\n"
 	}
-	return text + "\nThese tests did not pass:\n\n" + table(problemColumns, problems)
-}
-
-func table(columns []string, rows []map[string]string) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "| %s |\n|%s\n", strings.Join(columns, " | "),
-		strings.Repeat("---|", len(columns)))
-	for _, row := range rows {
-		text.WriteString("|")
-		for _, column := range columns {
-			fmt.Fprintf(&text, " %s |", cmp.Or(row[column], notRun))
-		}
-		text.WriteString("\n")
-	}
-	return text.String()
+	return text + "\nThese tests did not pass:\n\n" + evidence.Table(problemColumns, problems)
 }
 
 // rows reads the table whose header begins with the columns.

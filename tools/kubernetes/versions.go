@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/fxccm/fxccm/tools/internal/evidence"
 )
 
 // resolveAll returns the releases that the arguments name, in their order.
@@ -14,7 +16,7 @@ func resolveAll(ctx context.Context, wanted []string) ([]string, error) {
 	if len(wanted) == 0 {
 		return nil, errors.New("want versions, such as 1.31 or 1.34.2")
 	}
-	listed, err := output(ctx, "go", "list", "-m", "-versions", "k8s.io/kubernetes")
+	listed, err := evidence.Output(ctx, "go", "list", "-m", "-versions", "k8s.io/kubernetes")
 	if err != nil {
 		return nil, err
 	}
