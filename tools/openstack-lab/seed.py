@@ -2,6 +2,7 @@
 environment. All calls go through the public APIs, as any operator's would."""
 import json
 import os
+import subprocess
 import sys
 import time
 
@@ -142,6 +143,19 @@ def identity():
                    'admin_project': admin_project, 'admin_user': me}, f)
 
 
+def versions():
+    """The versions of the release's programs, by Debian's packages."""
+    programs = {'python3-keystone': 'Keystone', 'python3-nova': 'Nova',
+                'python3-neutron': 'Neutron', 'python3-octavia': 'Octavia'}
+    if E['LAB_RELEASE'] != 'zed':
+        programs.update({'python3-ovn-octavia-provider': 'ovn-octavia-provider',
+                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch'})
+    rows = subprocess.run(
+        ['dpkg-query', '-W', '-f', '${Package} ${source:Upstream-Version}\n', *programs],
+        check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return {programs[package]: version for package, version in map(str.split, rows)}
+
+
 def resources():
     ids = json.load(open(os.path.join(E['LAB_DIR'], 'ids.json')))
     svc, demo = ids['service_project'], ids['demo_project']
@@ -240,7 +254,8 @@ def resources():
                    'host': hosts[0][0], 'zone': hosts[0][1]}
     # What tests need to make projects of their own.
     with open(os.path.join(E['LAB_DIR'], 'lab.json'), 'w') as f:
-        json.dump({'auth_url': E['LAB_AUTH_URL'], 'region': REGION,
+        json.dump({'release': E['LAB_RELEASE'], 'versions': versions(),
+                   'auth_url': E['LAB_AUTH_URL'], 'region': REGION,
                    'admin_id': ids['admin_user'],
                    'admin_password': PASSWORD,
                    'admin_project': ids['admin_project'],
