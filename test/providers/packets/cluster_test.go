@@ -90,6 +90,15 @@ func (c *cluster) tell(format string, args ...any) {
 	c.t.Logf("%5.1fs  %s", time.Since(c.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
+// note notes in one sentence what was sent and seen, for docs/evidence/openstack-runs.md. The test
+// has checked it before.
+func (c *cluster) note(format string, args ...any) {
+	c.t.Helper()
+	if !c.t.Failed() {
+		c.t.Attr("seen", fmt.Sprintf(format, args...))
+	}
+}
+
 // begin starts the Manager, and lets the nodes join.
 func (c *cluster) begin(change func(*cloudconf.Config)) {
 	c.t.Helper()

@@ -34,5 +34,6 @@ func TestService_OfIPv6_BothNodesAnswerAndSeeTheClient(t *testing.T) {
 	if !slices.Equal(seen, []string{client.address6}) {
 		t.Errorf("the nodes saw the clients %q, want %s", seen, client.address6)
 	}
-	c.tell("%v answer to %s", by, seen)
+	c.note("of %d connections to an IPv6 load balancer node-1 answered %d and node-2 %d; "+
+		"both saw the client's own address", tries, by["node-1"], by["node-2"])
 }

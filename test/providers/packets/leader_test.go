@@ -105,13 +105,16 @@ func TestLeader_KilledFrozenAndUpgraded_NoRequestFails(t *testing.T) {
 	before := c.balancers()
 
 	// during lets a client send requests before, during and after a change of the leader.
+	var sent []any
 	during := func(what string, change func()) {
 		t.Helper()
 		finish := client.load(t, target)
 		time.Sleep(time.Second)
 		change()
 		time.Sleep(3 * time.Second)
-		c.wantAllAnswered(what, finish(), 50)
+		report := finish()
+		c.wantAllAnswered(what, report, 50)
+		sent = append(sent, report.Sent)
 		// The order of a pool's members in Octavia's answer is not theirs.
 		if changed := before.Differences(c.balancers(), "members"); len(changed) > 0 {
 			t.Errorf("after %s the load balancer differs: %q", what, changed)
@@ -147,4 +150,7 @@ func TestLeader_KilledFrozenAndUpgraded_NoRequestFails(t *testing.T) {
 		}
 		c.waitWork(fourth, "late-3")
 	})
+	c.note("the leader was killed, frozen until another replica led, and replaced by an upgrade: "+
+		"of %d, %d and %d requests, 20 a second, none failed; each next leader initialized a node, "+
+		"and the load balancer was unchanged", sent...)
 }

@@ -83,10 +83,12 @@ func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
 	if !slices.Equal(seen, []string{client.address}) {
 		t.Errorf("the nodes saw the clients %q, want %s", seen, client.address)
 	}
-	c.tell("%v answer to %s", by, seen)
 
 	c.remove("web")
 	c.waitAnswers("no node answers for the deleted Service", client, target, "")
+	c.note("of %d connections of a client in another subnet node-1 answered %d and node-2 %d; "+
+		"both saw the client's own address; a deleted Service answered no connection", tries,
+		by["node-1"], by["node-2"])
 }
 
 func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T) {
@@ -114,6 +116,9 @@ func TestService_WithSourceRanges_AdmitsOneClientAndRefusesAnother(t *testing.T)
 	if by, _ := answers(stranger, target, tries); by[""] > 0 {
 		t.Errorf("a client in the new source ranges is answered by %v", by)
 	}
+	c.note("the source ranges admitted %d of %d connections of one client and none of another; "+
+		"after a change of the ranges the first was refused and the second admitted; "+
+		"the nodes' own security group admits nothing", tries, tries)
 }
 
 func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
@@ -140,9 +145,13 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 		}
 		return nil
 	})
-	if took := time.Since(began); took > 30*time.Second {
+	took := time.Since(began)
+	if took > 30*time.Second {
 		t.Errorf("a node that joins answers after %s, want 30 s at most", took)
 	}
+	c.note("a node left the cluster and its server still answered: the next %d connections went to "+
+		"the other node; when the node joined again it answered within %.1f s", 2*tries,
+		took.Seconds())
 }
 
 // The monitor of ovn asks from an address in the nodes' subnet, which is not in the source ranges.
@@ -162,28 +171,32 @@ func TestService_WithSourceRangesAndMonitor_OnlyNodesThatListenAnswer(t *testing
 	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ONLINE"})
 
 	c.nodes["node-2"].listen(t)
-	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ERROR"})
+	failed := c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ERROR"})
 	c.waitAnswers("only node-1 answers", client, target, "node-1")
 	if by, _ := answers(client, target, tries); by["node-1"] != tries {
 		t.Errorf("of %d connections %v were answered, want all by node-1", tries, by)
 	}
 
 	c.nodes["node-2"].listen(t, service.Spec.Ports[0].NodePort)
-	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ONLINE"})
+	recovered := c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ONLINE"})
 	c.Wait("node-2 answers again", func() error {
 		if by, _ := answers(client, target, tries); by["node-2"] == 0 {
 			return fmt.Errorf("%v answer", by)
 		}
 		return nil
 	})
+	c.note("no rule admits the checks of ovn, but they reached the nodes: a node that stopped "+
+		"listening was ERROR after %.1f s and got none of %d connections; it was ONLINE %.1f s "+
+		"after it listened again, and answered", failed.Seconds(), tries, recovered.Seconds())
 
 	// While the nodes answer: Octavia's driver agent repeats a member's new status, if its listener
 	// is deleted by then, for eleven minutes, in which it handles no floating IP of any test.
 	c.remove("web")
 }
 
-// waitMembers waits until the members have these operating statuses, by the names of their nodes.
-func (c *cluster) waitMembers(want map[string]string) {
+// waitMembers waits until the members have these operating statuses, by the names of their nodes,
+// and returns how long that took.
+func (c *cluster) waitMembers(want map[string]string) time.Duration {
 	c.t.Helper()
 	began := time.Now()
 	c.Wait("members are "+fmt.Sprint(want), func() error {
@@ -200,5 +213,7 @@ func (c *cluster) waitMembers(want map[string]string) {
 		}
 		return nil
 	})
-	c.tell("members are %v, %.1f s after the change", want, time.Since(began).Seconds())
+	took := time.Since(began)
+	c.tell("members are %v, %.1f s after the change", want, took.Seconds())
+	return took
 }
