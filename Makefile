@@ -147,10 +147,11 @@ compat: ## Compile the library and the program with the previous and the next mi
 	@tools/compat/run.sh $(LIBRARY) ./cmd/fxccm
 
 # The suites of the provider on a lab, one at a time: OpenStack itself fills two cores with what one asks of it.
-# $(call ON_LAB,NAME,SUITES) -flags of testrun run.
+# $(call ON_LAB,NAME,SUITES,-flags of testrun run). The results of whole suites are recorded for make verified, also failures.
 ON_LAB = export FXCCM_OPENSTACK_LAB=$(LAB_DIR) && \
   $(BIN)/testrun build -dir $(BIN)/tests-$(1) $(addprefix ./test/providers/,$(2)) && \
-  $(call SHOW_TESTS,$(1)) -dir $(BIN)/tests-$(1) -p 1 -parallel 6 -timeout 60m -again .
+  { $(call SHOW_TESTS,$(1)) -dir $(BIN)/tests-$(1) -p 1 -parallel 6 -timeout 60m -again . $(3) 3>&2 || failed=$$?; \
+  $(if $(3),,$(GO) run ./tools/verified -lab $(LAB_DIR) $(LOGS)/$(1).json && )exit $${failed:-0}; }
 # What QUICK=1 runs: the APIs' rules without Octavia's long ones, and of the rest what does each kind of thing once.
 ON_LAB_LONG  := ^TestLoadBalancer_(Changes|Operator|Refusals|VIP)$$
 ON_LAB_QUICK := ^Test(Login|Addresses_TwoNetworks|Routes_LiveFromCreateToDelete|LoadBalancer_(ExternalService|PortsCome|OfTheUser)|FloatingIP_ComesAndGoes|Takeover)
@@ -158,14 +159,18 @@ ON_LAB_QUICK := ^Test(Login|Addresses_TwoNetworks|Routes_LiveFromCreateToDelete|
 .PHONY: test-openstack
 test-openstack: controlplane programs $(OCCM) $(BIN)/gotestsum/gotestsum $(BIN)/testrun openstack-lab ## Run the suites of OpenStack's provider on a real OpenStack, which is brought up if it is not (QUICK=1: a part)
 	@echo "==> what runs on the simulated OpenStack in make test, on the real one"
-	$(call ON_LAB,api,api) $(if $(QUICK),-test.skip '$(ON_LAB_LONG)') 3>&2
-	$(call ON_LAB,provider,$(if $(QUICK),openstack takeover,openstack manager takeover)) $(if $(QUICK),-test.run '$(ON_LAB_QUICK)') 3>&2
+	$(call ON_LAB,api,api,$(if $(QUICK),-test.skip '$(ON_LAB_LONG)'))
+	$(call ON_LAB,provider,$(if $(QUICK),openstack takeover,openstack manager takeover),$(if $(QUICK),-test.run '$(ON_LAB_QUICK)'))
 	$(if $(filter-out zed,$(RELEASE)),@$(MAKE) --no-print-directory test-packets RELEASE=$(RELEASE))
 
 .PHONY: test-packets
 test-packets: controlplane $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
 	@$(MAKE) --no-print-directory openstack-lab RELEASE=$(if $(filter-out zed,$(RELEASE)),$(RELEASE),2025.1)
-	$(call ON_LAB,packets,packets) 3>&2
+	$(call ON_LAB,packets,packets)
+
+.PHONY: verified
+verified: ## Write docs/evidence/openstack-runs.md from the last runs of test-openstack and test-packets
+	@$(GO) run ./tools/verified
 
 # How long all fuzz targets together run, or how many inputs each gets; compiling them comes on top.
 FUZZ_TIME ?= 10m
