@@ -34,7 +34,8 @@ func TestResolve_EachArgument_IsAVersionOrAnError(t *testing.T) {
 
 func TestRecord_SeveralRuns_ARowIsOfOneRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(path, []byte("Prose.\n\n"+evidence.ResultsMark+"\n"), 0o644); err != nil {
+	empty := []byte("Prose.\n\n" + evidence.ResultsMark + "\n")
+	if err := os.WriteFile(path, empty, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	of := func(version, revision string) server {
