@@ -1,5 +1,6 @@
 """Idempotent contents of the lab cloud. seed.py PHASE, settings from the
 environment. All calls go through the public APIs, as any operator's would."""
+import email.utils
 import json
 import os
 import subprocess
@@ -156,6 +157,14 @@ def versions():
     return {programs[package]: version for package, version in map(str.split, rows)}
 
 
+def archive():
+    """The day of Debian's archive from which a release in a root of its own is."""
+    if E['LAB_RELEASE'] == 'zed':
+        return ''
+    with open('/release-date') as f:
+        return email.utils.parsedate_to_datetime(f.readline()).date().isoformat()
+
+
 def resources():
     ids = json.load(open(os.path.join(E['LAB_DIR'], 'ids.json')))
     svc, demo = ids['service_project'], ids['demo_project']
@@ -255,6 +264,7 @@ def resources():
     # What tests need to make projects of their own.
     with open(os.path.join(E['LAB_DIR'], 'lab.json'), 'w') as f:
         json.dump({'release': E['LAB_RELEASE'], 'versions': versions(),
+                   'archive': archive(),
                    'auth_url': E['LAB_AUTH_URL'], 'region': REGION,
                    'admin_id': ids['admin_user'],
                    'admin_password': PASSWORD,
