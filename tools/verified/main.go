@@ -47,6 +47,7 @@ func record(labFolder, logFile string) error {
 	var lab struct {
 		Release  string
 		Versions map[string]string
+		Archive  string
 	}
 	if err := load(filepath.Join(labFolder, "lab.json"), &lab); err != nil {
 		return err
@@ -68,7 +69,9 @@ func record(labFolder, logFile string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", logFile, err)
 	}
-	_, err = add(recorded, runs{lab.Release: {Versions: lab.Versions, Suites: found}})
+	_, err = add(recorded, runs{
+		lab.Release: {Versions: lab.Versions, Archive: lab.Archive, Suites: found},
+	})
 	return err
 }
 

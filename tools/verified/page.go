@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,10 +9,16 @@ import (
 	"github.com/fxccm/fxccm/tools/internal/evidence"
 )
 
-// The page has all of these, also those that were not run.
+// The page has all of these, also those without a recorded run.
 var (
-	releases = []string{"zed", "2025.1"}
-	suites   = []string{"api", "openstack", "manager", "takeover", "packets"}
+	releases = []string{zed, "2025.1"}
+	suites   = []string{"api", "openstack", "manager", "takeover", packets}
+)
+
+const (
+	// zed has no data plane, and so no suite packets.
+	zed     = "zed"
+	packets = "packets"
 )
 
 // tables are the results on the page.
@@ -21,32 +26,48 @@ func (r runs) tables() string {
 	var text strings.Builder
 	for _, name := range releases {
 		title := "OpenStack " + strings.ToUpper(name[:1]) + name[1:]
-		of := cmp.Or(r[name], &release{})
+		fmt.Fprintf(&text, "## %s\n\n", title)
+		of := r[name]
+		if of == nil {
+			text.WriteString("No run is recorded yet.\n\n")
+			continue
+		}
+		if len(of.Versions) > 0 {
+			fmt.Fprintf(&text, "%s.\n\n", of.programs())
+		}
 		var rows []map[string]string
 		var tests strings.Builder
-		for _, name := range suites {
-			row := map[string]string{
-				"suite": "[" + name + "](../../test/providers/" + name + ")", "result": "not run",
+		for _, suite := range suites {
+			if name == zed && suite == packets {
+				continue
 			}
-			if s := of.Suites[name]; s != nil {
+			row := map[string]string{
+				"suite":  "[" + suite + "](../../test/providers/" + suite + ")",
+				"result": "not recorded yet",
+			}
+			if s := of.Suites[suite]; s != nil {
 				row["result"], row["seconds"] = s.Result, fmt.Sprintf("%.0f", s.Seconds)
 				row["date"], row["fxccm"] = s.Date, s.Revision
-				fmt.Fprintf(&tests, "### %s: %s\n\n%s\n", title, name, s.table())
+				fmt.Fprintf(&tests, "### %s: %s\n\n%s\n", title, suite, s.table())
 			}
 			rows = append(rows, row)
-		}
-		fmt.Fprintf(&text, "## %s\n\n", title)
-		if len(of.Versions) > 0 {
-			var versions []string
-			for _, program := range slices.Sorted(maps.Keys(of.Versions)) {
-				versions = append(versions, program+" "+of.Versions[program])
-			}
-			fmt.Fprintf(&text, "%s.\n\n", strings.Join(versions, ", "))
 		}
 		columns := []string{"suite", "result", "seconds", "date", "fxccm"}
 		fmt.Fprintf(&text, "%s\n%s", evidence.Table(columns, rows), tests.String())
 	}
 	return strings.TrimSuffix(text.String(), "\n")
+}
+
+// programs are the programs of the release with their versions, and where they are from.
+func (r *release) programs() string {
+	var all []string
+	for _, program := range slices.Sorted(maps.Keys(r.Versions)) {
+		all = append(all, program+" "+r.Versions[program])
+	}
+	if r.Archive != "" {
+		all = append(all, "of Debian's archive of "+r.Archive)
+	}
+	return strings.Join(all, ", ")
 }
 
 // table has the tests of a suite.

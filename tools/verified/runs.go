@@ -20,7 +20,9 @@ type runs map[string]*release
 type release struct {
 	// Versions are by the name of the program.
 	Versions map[string]string `json:"versions"`
-	Suites   map[string]*suite `json:"suites"`
+	// Archive is the day of Debian's archive, if the release has a root of its own.
+	Archive string            `json:"archive,omitempty"`
+	Suites  map[string]*suite `json:"suites"`
 }
 
 // A suite is a run of the tests of a package.
@@ -54,10 +56,12 @@ type testRun struct {
 	events bytes.Buffer
 }
 
-// merge puts suites in place of their earlier runs. No run of other versions of a release stays.
+// merge puts suites in place of their earlier runs. No run of other versions of a release, or of
+// another day's archive, stays.
 func (r runs) merge(more runs) {
 	for name, newer := range more {
-		if older := r[name]; older != nil && maps.Equal(older.Versions, newer.Versions) {
+		if older := r[name]; older != nil && older.Archive == newer.Archive &&
+			maps.Equal(older.Versions, newer.Versions) {
 			maps.Copy(older.Suites, newer.Suites)
 		} else {
 			r[name] = newer

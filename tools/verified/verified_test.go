@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -120,10 +121,10 @@ func TestRead_TestsOfEachOutcome_HaveTheirLastResult(t *testing.T) {
 }
 
 func TestMerge_OneSuite_ReplacesItsRunAndThoseOfOtherVersions(t *testing.T) {
-	of := func(version, suiteName, result string) runs {
+	of := func(version, archive, suiteName, result string) runs {
 		return runs{"zed": {
-			Versions: map[string]string{"Nova": version},
-			Suites:   map[string]*suite{suiteName: {Result: result}},
+			Versions: map[string]string{"Nova": version}, Archive: archive,
+			Suites: map[string]*suite{suiteName: {Result: result}},
 		}}
 	}
 	all := runs{"2025.1": {Suites: map[string]*suite{"packets": {Result: "kept"}}}}
@@ -131,10 +132,11 @@ func TestMerge_OneSuite_ReplacesItsRunAndThoseOfOtherVersions(t *testing.T) {
 		more runs
 		want map[string]string
 	}{
-		{of("26.1", "api", "first"), map[string]string{"api": "first"}},
-		{of("26.1", "manager", "other"), map[string]string{"api": "first", "manager": "other"}},
-		{of("26.1", "api", "again"), map[string]string{"api": "again", "manager": "other"}},
-		{of("26.2", "api", "newer"), map[string]string{"api": "newer"}},
+		{of("26.1", "", "api", "first"), map[string]string{"api": "first"}},
+		{of("26.1", "", "manager", "other"), map[string]string{"api": "first", "manager": "other"}},
+		{of("26.1", "", "api", "again"), map[string]string{"api": "again", "manager": "other"}},
+		{of("26.2", "", "api", "newer"), map[string]string{"api": "newer"}},
+		{of("26.2", "2026-11-14", "manager", "last"), map[string]string{"manager": "last"}},
 	} {
 		all.merge(step.more)
 		got := map[string]string{}
@@ -150,32 +152,30 @@ func TestMerge_OneSuite_ReplacesItsRunAndThoseOfOtherVersions(t *testing.T) {
 	}
 }
 
-func TestTables_OneRun_AreOfAllReleasesAndSuites(t *testing.T) {
+func TestTables_FewRuns_AreOfAllReleasesAndSuites(t *testing.T) {
 	all := runs{"2025.1": {
-		Versions: map[string]string{"OVN": "25.03.0", "Nova": "31.0.0"},
+		Versions: map[string]string{"OVN": "25.03.0", "Nova": "31.0.0"}, Archive: "2026-11-14",
 		Suites: map[string]*suite{"packets": {
 			Date: "2026-11-29", Revision: "aaaa", Result: "1 passed", Seconds: 61.5,
 			Tests: []test{{Name: "TestA", Result: "passed", Seconds: 2.25, Seen: "8 of 8"}},
 		}},
 	}}
-	const notRun = `| [api](../../test/providers/api) | not run |  |  |  |
-| [openstack](../../test/providers/openstack) | not run |  |  |  |
-| [manager](../../test/providers/manager) | not run |  |  |  |
-| [takeover](../../test/providers/takeover) | not run |  |  |  |
+	const notRecorded = `| [api](../../test/providers/api) | not recorded yet |  |  |  |
+| [openstack](../../test/providers/openstack) | not recorded yet |  |  |  |
+| [manager](../../test/providers/manager) | not recorded yet |  |  |  |
+| [takeover](../../test/providers/takeover) | not recorded yet |  |  |  |
 `
 	const want = `## OpenStack Zed
 
-| suite | result | seconds | date | fxccm |
-|---|---|---|---|---|
-` + notRun + `| [packets](../../test/providers/packets) | not run |  |  |  |
+No run is recorded yet.
 
 ## OpenStack 2025.1
 
-Nova 31.0.0, OVN 25.03.0.
+Nova 31.0.0, OVN 25.03.0, of Debian's archive of 2026-11-14.
 
 | suite | result | seconds | date | fxccm |
 |---|---|---|---|---|
-` + notRun + `| [packets](../../test/providers/packets) | 1 passed | 62 | 2026-11-29 | aaaa |
+` + notRecorded + `| [packets](../../test/providers/packets) | 1 passed | 62 | 2026-11-29 | aaaa |
 
 ### OpenStack 2025.1: packets
 
@@ -185,5 +185,16 @@ Nova 31.0.0, OVN 25.03.0.
 `
 	if got := all.tables(); got != want {
 		t.Errorf("the tables are\n%s\nwant\n%s", got, want)
+	}
+
+	const none = "## OpenStack Zed\n\nNo run is recorded yet.\n\n" +
+		"## OpenStack 2025.1\n\nNo run is recorded yet.\n"
+	if got := (runs{}).tables(); got != none {
+		t.Errorf("without a run, the tables are\n%s\nwant\n%s", got, none)
+	}
+
+	zed := runs{"zed": {Suites: map[string]*suite{}}}.tables()
+	if !strings.Contains(zed, notRecorded) || strings.Contains(zed, "packets") {
+		t.Errorf("the suites of Zed, which has no data plane, are\n%s", zed)
 	}
 }
