@@ -164,7 +164,7 @@ test-openstack: controlplane programs $(OCCM) $(BIN)/gotestsum/gotestsum $(BIN)/
 	$(if $(filter-out zed,$(RELEASE)),@$(MAKE) --no-print-directory test-packets RELEASE=$(RELEASE))
 
 .PHONY: test-packets
-test-packets: controlplane $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
+test-packets: controlplane $(OCCM) $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
 	@$(MAKE) --no-print-directory openstack-lab RELEASE=$(if $(filter-out zed,$(RELEASE)),$(RELEASE),2025.1)
 	$(call ON_LAB,packets,packets)
 

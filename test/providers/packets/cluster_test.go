@@ -234,8 +234,8 @@ func (c *cluster) addClients(names ...string) []*machine {
 	return clients
 }
 
-// expose creates a Service with port 80, and waits for its address. The nodes listen at its node
-// port, as kube-proxy makes them.
+// expose creates a Service, and waits for its address. The nodes listen at the node port of its
+// first port, as kube-proxy makes them, and target is that port.
 func (c *cluster) expose(
 	name string, opts ...ccmtest.ServiceOption,
 ) (service *corev1.Service, target string) {
@@ -252,7 +252,8 @@ func (c *cluster) expose(
 		}
 		return err
 	})
-	target = net.JoinHostPort(service.Status.LoadBalancer.Ingress[0].IP, "80")
+	target = net.JoinHostPort(service.Status.LoadBalancer.Ingress[0].IP,
+		strconv.Itoa(int(service.Spec.Ports[0].Port)))
 	c.tell("Service %s has the address %s", name, target)
 	return service, target
 }
@@ -283,11 +284,18 @@ func (c *cluster) waitProvider(members int) {
 
 // answers counts who answers to n connections; "" means no answer.
 func answers(client *machine, target string, n int) (by map[string]int, seen []string) {
+	return answersTo(client.get, target, n)
+}
+
+// answersTo is answers to what request sends.
+func answersTo(
+	request func(target string) (Answer, error), target string, n int,
+) (by map[string]int, seen []string) {
 	by = map[string]int{}
 	got := make(chan Answer, n)
 	for range n {
 		go func() {
-			a, err := client.get(target)
+			a, err := request(target)
 			if err != nil {
 				a = Answer{}
 			}

@@ -32,6 +32,14 @@ type replicas struct {
 	flags        []string
 }
 
+// patientLease is for a machine that is busy with OpenStack, where a shorter lease may be lost without
+// a fault.
+func patientLease() replica.LeaseTimes {
+	return replica.LeaseTimes{
+		Duration: 10 * time.Second, Renew: 7 * time.Second, Retry: time.Second,
+	}
+}
+
 // newReplicas builds the program, and writes its configuration. It starts none.
 func (c *cluster) newReplicas(change func(*cloudconf.Config)) *replicas {
 	c.t.Helper()
@@ -50,16 +58,12 @@ func (c *cluster) newReplicas(change func(*cloudconf.Config)) *replicas {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	// On a machine that is busy with OpenStack, a shorter lease may be lost without a fault.
-	lease := replica.LeaseTimes{
-		Duration: 10 * time.Second, Renew: 7 * time.Second, Retry: time.Second,
-	}
 	return &replicas{
 		t: c.t, binary: filepath.Join(dir, "fxccm"), logs: replica.LogDir(c.t),
 		flags: append([]string{
 			"--cloud-provider=openstack", "--cloud-config=" + conf, "--kubeconfig=" + kubeconfig,
 			"--cluster-cidr=" + ccmtest.ClusterCIDR, "--secure-port=0", "--logging-format=json",
-		}, lease.Flags()...),
+		}, patientLease().Flags()...),
 	}
 }
 

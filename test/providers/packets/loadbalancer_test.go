@@ -53,9 +53,14 @@ func (c *cluster) waitAnswers(what string, client *machine, target string, want 
 	c.tell("%s, %.1f s after the change", what, time.Since(began).Seconds())
 }
 
-// remove deletes the only Service, and waits until its load balancer is gone.
+// remove deletes the only Service, and waits until its load balancer is gone, with the port of its
+// address and its floating IP.
 func (c *cluster) remove(name string) {
 	c.t.Helper()
+	var ports []string
+	for _, lb := range c.Inventory().Of("load balancer") {
+		ports = append(ports, "port "+project.Text(lb, "vip_port_id"))
+	}
 	if err := c.kube.CoreV1().Services(metav1.NamespaceDefault).Delete(c.t.Context(), name,
 		metav1.DeleteOptions{}); err != nil {
 		c.t.Fatal(err)
@@ -64,6 +69,15 @@ func (c *cluster) remove(name string) {
 		if all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers",
 			"loadbalancers"); len(all) > 0 {
 			return fmt.Errorf("%v", all)
+		}
+		left := c.Inventory()
+		if ips := left.Of("floating IP"); len(ips) > 0 {
+			return fmt.Errorf("floating IPs are left: %v", ips)
+		}
+		for _, port := range ports {
+			if _, found := left[port]; found {
+				return fmt.Errorf("%s is left", port)
+			}
 		}
 		return nil
 	})
@@ -152,6 +166,94 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 	c.note("a node left the cluster and its server still answered: the next %d connections went to "+
 		"the other node; when the node joined again it answered within %.1f s", 2*tries,
 		took.Seconds())
+}
+
+// A client stays at a node.
+func TestService_WithSessionAffinity_EachClientHasOneNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	clients := c.addClients("client-1", "client-2", "client-3", "client-4", "client-5", "client-6")
+	c.begin(internal)
+	_, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	})
+	c.waitProvider(2)
+	c.waitAnswers("the nodes answer", clients[0], target, "node-1", "node-2")
+	nodes := map[string]int{}
+	for _, client := range clients {
+		first, err := client.get(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, _ := answers(client, target, tries); by[first.Machine] != tries {
+			t.Errorf("%s is answered by %v, want %d times by %s", client.name, by, tries,
+				first.Machine)
+		}
+		nodes[first.Machine]++
+	}
+	c.note("with session affinity the %d connections of each of %d clients were answered by one "+
+		"node: %d clients by node-1, %d by node-2", tries, len(clients), nodes["node-1"],
+		nodes["node-2"])
+}
+
+// The second Service outlives the first, which has created the load balancer.
+func TestServices_ShareALoadBalancer_EachAnswersUntilItIsDeleted(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	shared := ccmtest.ServiceAnnotation(annotation+"share-as", "web")
+	first, target := c.expose("first", shared)
+	second, of := c.expose("second", shared, ccmtest.ServicePorts(81))
+	if target[:len(target)-1] != of[:len(of)-1] {
+		t.Fatalf("the Services have the addresses %s and %s, want one", target, of)
+	}
+	for _, m := range c.nodes {
+		m.listen(t, first.Spec.Ports[0].NodePort, second.Spec.Ports[0].NodePort)
+	}
+	c.waitAnswers("the first Service is answered", client, target, "node-1", "node-2")
+	c.waitAnswers("the second Service is answered", client, of, "node-1", "node-2")
+
+	finish := client.load(t, of)
+	if err := c.kube.CoreV1().Services(metav1.NamespaceDefault).Delete(t.Context(), "first",
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.waitAnswers("no node answers for the first Service", client, target, "")
+	time.Sleep(3 * time.Second)
+	report := finish()
+	c.wantAllAnswered("the deletion of the first Service", report, 50)
+	c.remove("second")
+	c.note("two Services shared one address; while the first, which had created the load balancer, "+
+		"was deleted, none of %d requests to the second failed; then the address was free",
+		report.Sent)
+}
+
+func TestService_UDP_BothNodesAnswerAndSeeTheClient(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	service, target := c.expose("dns", func(s *corev1.Service) {
+		s.Spec.Ports[0].Protocol = corev1.ProtocolUDP
+	})
+	for _, m := range c.nodes {
+		m.listenUDP(t, service.Spec.Ports[0].NodePort)
+	}
+	c.waitProvider(2)
+	var by map[string]int
+	var seen []string
+	c.Wait("the nodes answer", func() error {
+		if by, seen = answersTo(client.ask, target, tries); by[""] > 0 || len(by) != 2 {
+			return fmt.Errorf("%v answer", by)
+		}
+		return nil
+	})
+	if !slices.Equal(seen, []string{client.address}) {
+		t.Errorf("the nodes saw the clients %q, want %s", seen, client.address)
+	}
+	c.note("of %d datagrams of a client in another subnet node-1 answered %d and node-2 %d; both "+
+		"saw the client's own address", tries, by["node-1"], by["node-2"])
 }
 
 // The monitor of ovn asks from an address in the nodes' subnet, which is not in the source ranges.

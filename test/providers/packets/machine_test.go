@@ -84,6 +84,12 @@ func (m *machine) listen(t *testing.T, ports ...int32) {
 	m.call(t, "Listen", append([]int32{}, ports...))
 }
 
+// listenUDP makes the machine answer datagrams at UDP ports, and at no others.
+func (m *machine) listenUDP(t *testing.T, ports ...int32) {
+	t.Helper()
+	m.call(t, "ListenUDP", append([]int32{}, ports...))
+}
+
 // ip runs the program ip in the machine's network namespace.
 func (m *machine) ip(t *testing.T, args ...string) {
 	t.Helper()
@@ -100,6 +106,12 @@ type Answer struct{ Machine, Client string }
 // get opens a new connection to an address with a port. An error means no answer.
 func (m *machine) get(target string) (a Answer, err error) {
 	err = m.rpc.Call("Machine.Get", target, &a)
+	return a, err
+}
+
+// ask sends a datagram from a new port. An error means no answer.
+func (m *machine) ask(target string) (a Answer, err error) {
+	err = m.rpc.Call("Machine.Ask", target, &a)
 	return a, err
 }
 
@@ -154,6 +166,7 @@ type Machine struct {
 
 	mu      sync.Mutex
 	servers map[int32]*http.Server
+	sockets []net.PacketConn
 	// unload ends the load.
 	unload func() Report
 }
@@ -231,6 +244,57 @@ func (m *Machine) Listen(ports []int32, _ *struct{}) error {
 		m.servers[port] = server
 		go func() { _ = server.Serve(listener) }()
 	}
+	return nil
+}
+
+// ListenUDP is called by [machine.listenUDP].
+func (m *Machine) ListenUDP(ports []int32, _ *struct{}) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, socket := range m.sockets {
+		_ = socket.Close()
+	}
+	m.sockets = nil
+	for _, port := range ports {
+		socket, err := net.ListenPacket("udp", fmt.Sprintf(":%d", port))
+		if err != nil {
+			return err
+		}
+		m.sockets = append(m.sockets, socket)
+		go func() {
+			buffer := make([]byte, 1)
+			for {
+				_, from, err := socket.ReadFrom(buffer)
+				if err != nil {
+					return
+				}
+				client, _, _ := net.SplitHostPort(from.String())
+				_, _ = socket.WriteTo([]byte(m.name+" "+client), from)
+			}
+		}()
+	}
+	return nil
+}
+
+// Ask is called by [machine.ask].
+func (m *Machine) Ask(target string, a *Answer) error {
+	conn, err := net.Dial("udp", target)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return err
+	}
+	if _, err := conn.Write([]byte("?")); err != nil {
+		return err
+	}
+	buffer := make([]byte, 256)
+	n, err := conn.Read(buffer)
+	if err != nil {
+		return err
+	}
+	a.Machine, a.Client, _ = strings.Cut(string(buffer[:n]), " ")
 	return nil
 }
 

@@ -4,7 +4,12 @@ package packets_test
 
 import (
 	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +19,9 @@ import (
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/test/internal/occmprogram"
 	"github.com/fxccm/fxccm/test/internal/project"
+	"github.com/fxccm/fxccm/test/internal/replica"
 )
 
 // annotation is the prefix of fxccm's and OCCM's annotations.
@@ -26,39 +33,15 @@ func TestTakeover_OfOCCMsLoadBalancer_NoRequestFails(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	client := c.addClients("client")[0]
-	// The operator admits the node ports, as most do who let OCCM alone with its load balancers.
-	c.User().Create(project.Network, "/security-group-rules", "security_group_rule", project.Object{
-		"security_group_id": c.group, "direction": "ingress", "ethertype": "IPv4",
-		"protocol": "tcp", "port_range_min": 30000, "port_range_max": 32767,
-	})
+	c.admitNodePorts()
 	service, id, target := c.leaveAsOCCM("web")
 	c.waitProvider(len(c.nodes))
 	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
 
 	finish := client.load(t, target)
 	time.Sleep(3 * time.Second)
-	mode := func(cfg *cloudconf.Config) {
-		cfg.LoadBalancer.ManageSecurityGroups, cfg.LoadBalancer.InternalLB = false, true
-	}
-	for _, what := range []string{"fxccm has taken over", "the next fxccm leads"} {
-		mark := c.Wire.Mark()
-		manager := c.start(mode)
-		c.Wait(what, func() error {
-			lb := c.User().Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id, "loadbalancer")
-			tags, _ := lb["tags"].([]any)
-			if !slices.Contains(tags, any("fxccm-service="+string(service.UID))) {
-				return errors.New("the load balancer has no tag of fxccm's")
-			}
-			if len(c.Wire.Since(mark, nil)) < 5 {
-				return errors.New("the Manager has hardly looked")
-			}
-			return nil
-		})
-		c.tell("%s", what)
-		time.Sleep(5 * time.Second)
-		manager.Stop()
-		c.tell("it is stopped")
-	}
+	c.takeOver(service, id)
+	c.takeOver(service, id)
 	time.Sleep(3 * time.Second)
 	report := finish()
 	c.wantAllAnswered("the takeover", report, 200)
@@ -68,6 +51,116 @@ func TestTakeover_OfOCCMsLoadBalancer_NoRequestFails(t *testing.T) {
 	}
 	c.note("fxccm took over a load balancer with the names and tags of OCCM, stopped, and another "+
 		"fxccm took over: of %d requests, 20 a second, none failed", report.Sent)
+}
+
+// OCCM's own program makes the load balancer, and serves it again after fxccm.
+func TestTakeover_FromTheProgramOfOCCMAndBack_NoRequestFails(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.admitNodePorts()
+	occmprogram.Grant(t, c.plane)
+	conf := c.writeOCCMConf()
+	begin := func() *replica.Process {
+		t.Helper()
+		return occmprogram.Start(t, c.plane, patientLease(), conf, "--cluster-name=kubernetes",
+			"--configure-cloud-routes=false")
+	}
+	waitEnsured := func(p *replica.Process) {
+		t.Helper()
+		c.Wait("OCCM has ensured the load balancer", func() error {
+			text, err := os.ReadFile(p.Log)
+			if err == nil && occmprogram.Ensured(strings.Split(string(text), "\n"),
+				metav1.NamespaceDefault, "web") < 0 {
+				err = errors.New("not yet")
+			}
+			return errors.Join(err, p.Trouble())
+		})
+		c.tell("OCCM has ensured the load balancer")
+	}
+	end := func(p *replica.Process) {
+		t.Helper()
+		if err := p.End(endLimit); err != nil {
+			t.Error(err)
+		}
+	}
+
+	program := begin()
+	c.join(slices.Collect(maps.Keys(c.nodes)))
+	service, target := c.expose("web", ccmtest.ServiceAnnotation(
+		"service.beta.kubernetes.io/openstack-internal-load-balancer", "true"))
+	waitEnsured(program)
+	c.waitProvider(len(c.nodes))
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	id := project.ID(c.Inventory().Of("load balancer")[0])
+
+	finish := client.load(t, target)
+	time.Sleep(3 * time.Second)
+	for range 2 {
+		end(program)
+		c.takeOver(service, id)
+		program = begin()
+		waitEnsured(program)
+		time.Sleep(5 * time.Second)
+	}
+	end(program)
+	c.takeOver(service, id)
+	report := finish()
+	c.wantAllAnswered("the changes between OCCM and fxccm", report, 400)
+	if all := c.Inventory().Of("load balancer"); len(all) != 1 || project.ID(all[0]) != id {
+		t.Errorf("load balancers: %v, want only %s", all, id)
+	}
+	c.note("OCCM's own program served a load balancer, and fxccm and OCCM took it over from each "+
+		"other five times: of %d requests, 20 a second, none failed", report.Sent)
+}
+
+// takeOver runs fxccm until it serves the load balancer of the Service.
+func (c *cluster) takeOver(service *corev1.Service, id string) {
+	c.t.Helper()
+	mark := c.Wire.Mark()
+	manager := c.start(func(cfg *cloudconf.Config) {
+		cfg.LoadBalancer.ManageSecurityGroups, cfg.LoadBalancer.InternalLB = false, true
+	})
+	c.Wait("fxccm serves the load balancer", func() error {
+		lb := c.User().Get(project.LoadBalancer, "/lbaas/loadbalancers/"+id, "loadbalancer")
+		tags, _ := lb["tags"].([]any)
+		if !slices.Contains(tags, any("fxccm-service="+string(service.UID))) {
+			return errors.New("the load balancer has no tag of fxccm's")
+		}
+		if len(c.Wire.Since(mark, nil)) < 5 {
+			return errors.New("the Manager has hardly looked")
+		}
+		return nil
+	})
+	c.tell("fxccm serves the load balancer")
+	time.Sleep(5 * time.Second)
+	manager.Stop()
+	c.tell("fxccm is stopped")
+}
+
+// admitNodePorts lets everyone reach the node ports, as most operators do who let OCCM alone with
+// its load balancers.
+func (c *cluster) admitNodePorts() {
+	c.t.Helper()
+	c.User().Create(project.Network, "/security-group-rules", "security_group_rule", project.Object{
+		"security_group_id": c.group, "direction": "ingress", "ethertype": "IPv4",
+		"protocol": "tcp", "port_range_min": 30000, "port_range_max": 32767,
+	})
+}
+
+// writeOCCMConf writes a cloud.conf that OCCM reads.
+func (c *cluster) writeOCCMConf() (path string) {
+	c.t.Helper()
+	g := c.Config().Global
+	path = filepath.Join(c.t.TempDir(), "cloud.conf")
+	text := fmt.Sprintf("[Global]\nauth-url = %s\nusername = %s\npassword = %q\n"+
+		"tenant-name = %s\ndomain-name = %s\nregion = %s\n[LoadBalancer]\nsubnet-id = %s\n"+
+		"lb-provider = ovn\nlb-method = SOURCE_IP_PORT\n", g.AuthURL, g.Username,
+		string(g.Password), g.TenantName, g.DomainName, g.Region, c.Subnets[4])
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return path
 }
 
 // wantAllAnswered checks the report of a load: it has at least so many requests, and two nodes

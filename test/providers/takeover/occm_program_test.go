@@ -3,34 +3,27 @@
 package takeover_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
-	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
+	"github.com/fxccm/fxccm/test/internal/occmprogram"
 	"github.com/fxccm/fxccm/test/internal/project"
 	"github.com/fxccm/fxccm/test/internal/replica"
 )
-
-// occmDir is the folder of OCCM's program and its RBAC rules ("make occm").
-const occmDir = "../../../bin/occm"
 
 // A programOfOCCM is OCCM itself, as a process.
 type programOfOCCM struct {
@@ -40,28 +33,14 @@ type programOfOCCM struct {
 	mark int
 }
 
-// startProgram starts OCCM with the flags of its chart and a short lease. The log has its events.
+// startProgram starts OCCM.
 func (o *occm) startProgram() *programOfOCCM {
 	o.t.Helper()
-	dir := o.t.TempDir()
-	identity, err := o.cluster.ServiceAccountConfig(metav1.NamespaceSystem, occmName)
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	kubeconfig := o.kubeconfig(identity)
 	began, mark := time.Now(), len(o.calls())
-	args := []string{
-		"--v=4", "--cluster-name=" + o.clusterName, "--cloud-config=" + o.writeConf(""),
-		"--cloud-provider=openstack", "--use-service-account-credentials=false",
-		"--controllers=cloud-node,cloud-node-lifecycle,route,service", "--bind-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", freeport.ForTest(o.t)),
-		"--cluster-cidr=" + clusterCIDR.String(), "--route-reconciliation-period=1s",
-		"--kubeconfig=" + kubeconfig, "--authentication-kubeconfig=" + kubeconfig,
-		"--authorization-kubeconfig=" + kubeconfig,
-	}
 	return &programOfOCCM{
-		Process: replica.StartProcess(o.t, dir, occmName, nil, filepath.Join(occmDir, occmName),
-			append(args, replica.QuickLease().Flags()...)...),
+		Process: occmprogram.Start(o.t, o.cluster, replica.QuickLease(), o.writeConf(""),
+			"--cluster-name="+o.clusterName, "--cluster-cidr="+clusterCIDR.String(),
+			"--route-reconciliation-period=1s"),
 		began: began, mark: mark,
 	}
 }
@@ -87,10 +66,7 @@ func (o *occm) waitDone(p *programOfOCCM) {
 		}
 		lines, last := strings.Split(string(text), "\n"), 0
 		for _, service := range o.services() {
-			i := slices.IndexFunc(lines, func(line string) bool {
-				return strings.Contains(line, `reason="EnsuredLoadBalancer"`) &&
-					strings.Contains(line, `object="`+service.Namespace+"/"+service.Name+`"`)
-			})
+			i := occmprogram.Ensured(lines, service.Namespace, service.Name)
 			if i < 0 || len(service.Status.LoadBalancer.Ingress) == 0 {
 				return fmt.Errorf("Service %s is not reconciled; the end of the log:\n%s",
 					service.Name, p.Tail(5))
@@ -146,55 +122,6 @@ func (o *occm) writes(p *programOfOCCM) (lines []string) {
 	return lines
 }
 
-// grant gives OCCM the role of its manifests.
-func (o *occm) grant() {
-	o.t.Helper()
-	text, err := os.ReadFile(filepath.Join(occmDir, "roles.yaml"))
-	if err != nil {
-		o.t.Fatalf("OCCM is not there (make occm): %v", err)
-	}
-	var roles rbacv1.ClusterRoleList
-	if err := yaml.Unmarshal(text, &roles); err != nil {
-		o.t.Fatal(err)
-	}
-	i := slices.IndexFunc(roles.Items, func(r rbacv1.ClusterRole) bool {
-		return r.Name == "system:cloud-controller-manager"
-	})
-	if i < 0 {
-		o.t.Fatalf("roles.yaml has %d roles without OCCM's", len(roles.Items))
-	}
-	role := roles.Items[i]
-	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-		RoleRef: rbacv1.RoleRef{
-			APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name,
-		},
-		Subjects: []rbacv1.Subject{{
-			Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceSystem, Name: occmName,
-		}},
-	}
-	rbac := o.cluster.Admin.RbacV1()
-	_, err = rbac.ClusterRoles().Create(o.t.Context(), &role, metav1.CreateOptions{})
-	if err == nil {
-		_, err = rbac.ClusterRoleBindings().Create(o.t.Context(), binding, metav1.CreateOptions{})
-	}
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	o.t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
-		defer cancel()
-		if err := errors.Join(
-			rbac.ClusterRoleBindings().Delete(ctx, role.Name, metav1.DeleteOptions{}),
-			rbac.ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{}),
-			client404(o.cluster.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx,
-				leaseName, metav1.DeleteOptions{})),
-		); err != nil {
-			o.t.Error(err)
-		}
-	})
-}
-
 // OCCM's own program makes what fxccm takes over, and takes back what fxccm has made and changed.
 func TestTakeover_FromTheProgramOfOCCM_AndBack(t *testing.T) {
 	t.Parallel()
@@ -203,7 +130,7 @@ func TestTakeover_FromTheProgramOfOCCM_AndBack(t *testing.T) {
 	edge := o.AddSubnet(o.AddNetwork("edge"), "10.1.0.0/24")
 	o.Connect(o.Router, edge)
 	o.classes = map[string]string{"edge": edge}
-	o.grant()
+	occmprogram.Grant(t, o.cluster)
 	for i, s := range o.AddServers([]string{"node-1", "node-2"}) {
 		ccmtest.CreateNode(t, o.cluster.Admin, ccmtest.TaintedNode(s.Name,
 			ccmtest.NodePodCIDRs(fmt.Sprintf("10.244.%d.0/24", i+1)),
