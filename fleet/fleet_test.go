@@ -791,7 +791,7 @@ func TestFleet_OwnerMarkIsRequired_ProvidersGetItAndClustersWithoutOwnerAreRefus
 			return params, err
 		}
 	})
-	eventually(t, "the cluster with an owner is served, and the other has failed", func() error {
+	waittest.Until(t, "the cluster with an owner is served, and the other has failed", func() error {
 		if required, _ := marked.Load("tenant/cluster-1"); required != true {
 			return fmt.Errorf("the provider gets %v", required)
 		}
