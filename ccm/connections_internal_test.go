@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A transport of the host adds its credentials to each request, also to one that follows a redirect.
+// A transport of the host adds its credentials to each request, also to one that follows a
+// redirect.
 func TestConnections_APIServerRedirects_NoRequestLeavesIt(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a request arrived at the other server")

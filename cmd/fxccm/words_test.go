@@ -95,8 +95,8 @@ func TestCommands_ThatPrintAResult_PrintItAsJSONAndYAML(t *testing.T) {
 	without := map[string]string{
 		"fxccm":                  "it serves",
 		"fxccm fleet":            "it serves",
-		"fxccm migrate apply":    "it changes objects, and says so step by step",
-		"fxccm migrate rollback": "it changes objects, and says so step by step",
+		"fxccm migrate apply":    "it changes objects, and reports each step",
+		"fxccm migrate rollback": "it changes objects, and reports each step",
 	}
 	eachCommand(newRoot(&bytes.Buffer{}), func(cmd *cobra.Command) {
 		name := cmd.CommandPath()

@@ -33,7 +33,7 @@ const (
 func measurePods(b *bench) {
 	for _, target := range []string{"pod", "node"} {
 		n := b.podServices
-		title := fmt.Sprintf("%d Services of %d pods, members are each %s", n, podsOfService, target)
+		title := fmt.Sprintf("%d Services of %d pods, each member a %s", n, podsOfService, target)
 		b.onOpenStack(title, fewNodes, func(t *openStackTrial) {
 			services := newServices(n, 1)
 			t.createEndpoints(services)

@@ -2,17 +2,19 @@ package chart
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
@@ -56,6 +58,8 @@ func (s *valueSchema) leaves(
 			}
 		})
 		yield(path+" (value)", "string", func(v any) { put(map[string]any{"example.com/x": v}) })
+	case s.Type == "object" && len(s.Properties) == 0 && path != "":
+		yield(path, "object of Kubernetes", put)
 	case s.Type != "" && path != "":
 		yield(path, s.Type, put)
 	}
@@ -108,8 +112,14 @@ var hard = []string{
 // odd are values of other types, and numbers that are written in several ways. nil stands for null,
 // which removes the default.
 var odd = []any{
-	nil, true, false, -1, 0, 1, 1.5, 65536, 999999, 1000000, 1234567, 1 << 31, 1e10, 1e19, 1e300, "",
-	"x", "1", "true", []any{}, []any{"x"}, []any{nil}, map[string]any{}, map[string]any{"x": "y"},
+	nil, true, false, -1, 0, 1, 1.5, 65536, 999999, 1000000, 1234567, 1 << 31, 1e10, 1e19, 1e300,
+	"",
+	"x", "1", "true",
+	[]any{},
+	[]any{"x"},
+	[]any{nil},
+	map[string]any{},
+	map[string]any{"x": "y"},
 }
 
 func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
@@ -153,14 +163,14 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 					t.Errorf("%s = %#v: %s: %v", path, value, name, err)
 				}
 			}
-			if strings.Contains(manifest, "<nil>") || wholeFlag.MatchString(manifest) {
-				t.Errorf("%s = %#v: a flag has no value, or no whole number:\n%s", path, value,
-					manifest)
+			created := objects(t, manifest)
+			for _, o := range created {
+				wantFlags(t, fmt.Sprintf("%s = %#v", path, value), o)
 			}
 			// A namespace that does not exist is another mistake.
 			if err := deploy.Create(t.Context(), cp.RESTConfig(),
 				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}},
-				objects(t, manifest)...); err != nil && !apierrors.IsNotFound(err) {
+				created...); err != nil && !apierrors.IsNotFound(err) {
 				t.Errorf("%s = %#v: %s: %v", path, value, name, err)
 			}
 		}
@@ -181,6 +191,9 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 				}
 			}
 			for _, value := range append(all, odd...) {
+				if _, is := value.(map[string]any); is && kind == "object of Kubernetes" {
+					continue // the API server checks the fields
+				}
 				set(value)
 				try(path, value)
 			}
@@ -190,8 +203,25 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 	}
 }
 
-// wholeFlag is a flag of the program without its value, or with a number that is not whole.
-var wholeFlag = regexp.MustCompile(`(?m)^ +- "?--[a-z-]+=("?$|[0-9.]+e\+|(secure-port|v|cloud-request-burst)=.*\.)`)
+// wantFlags checks the arguments of an object's container: each flag has a value, and numbers are
+// whole.
+func wantFlags(t *testing.T, given string, object *unstructured.Unstructured) {
+	t.Helper()
+	containers, _, _ := unstructured.NestedSlice(object.Object,
+		"spec", "template", "spec", "containers")
+	for _, container := range containers {
+		args, _, _ := unstructured.NestedStringSlice(container.(map[string]any), "args")
+		for _, arg := range args {
+			name, value, hasValue := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+			isNumber := slices.Contains([]string{"secure-port", "v", "cloud-request-burst"}, name)
+			_, err := strconv.Atoi(value)
+			if hasValue && value == "" || isNumber && err != nil ||
+				strings.Contains(value, "<nil>") {
+				t.Errorf("%s: the program gets %q", given, arg)
+			}
+		}
+	}
+}
 
 func TestClusterName_AnyText_IsTheArgument(t *testing.T) {
 	for _, text := range hard {

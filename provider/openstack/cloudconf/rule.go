@@ -198,13 +198,15 @@ func domain() rule[string] {
 }
 
 func shareName() rule[string] {
-	return rule[string]{says: "At most 63 lower-case letters, digits and hyphens",
+	return rule[string]{
+		says: "At most 63 lower-case letters, digits and hyphens",
 		check: func(value string) *finding {
 			if value != "" && len(validation.IsDNS1123Label(value)) > 0 {
 				return wrong("must be a name of at most 63 lower-case letters, digits and hyphens")
 			}
 			return nil
-		}}
+		},
+	}
 }
 
 // wholeSeconds is for times that Octavia takes in seconds.

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package occmprogram runs openstack-cloud-controller-manager (OCCM) itself, for tests of what it leaves
-// and takes back. "make occm" builds it.
+// Package occmprogram runs openstack-cloud-controller-manager (OCCM) itself, for tests of what it
+// leaves and takes back. "make occm" builds it.
 package occmprogram
 
 import (
@@ -35,7 +35,8 @@ const (
 	roleName = "system:cloud-controller-manager"
 )
 
-// dir is the folder of the program and of its RBAC rules, for packages three folders below the root.
+// dir is the folder of the program and of its RBAC rules, for packages three folders below the
+// root.
 const dir = "../../../bin/occm"
 
 // Grant gives OCCM the role of its manifests until the end of the test.
@@ -49,7 +50,8 @@ func Grant(t testing.TB, cluster *suite.Suite) {
 	if err := yaml.Unmarshal(text, &roles); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(roles.Items, func(r rbacv1.ClusterRole) bool { return r.Name == roleName })
+	i := slices.IndexFunc(roles.Items,
+		func(r rbacv1.ClusterRole) bool { return r.Name == roleName })
 	if i < 0 {
 		t.Fatalf("roles.yaml has %d roles without OCCM's", len(roles.Items))
 	}
@@ -74,12 +76,12 @@ func Grant(t testing.TB, cluster *suite.Suite) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), ccmtest.WaitLimit)
 		defer cancel()
-		lease := cluster.Admin.CoordinationV1().Leases(metav1.NamespaceSystem).Delete(ctx, LeaseName,
-			metav1.DeleteOptions{})
-		if apierrors.IsNotFound(lease) {
-			lease = nil
+		leases := cluster.Admin.CoordinationV1().Leases(metav1.NamespaceSystem)
+		err := leases.Delete(ctx, LeaseName, metav1.DeleteOptions{})
+		if apierrors.IsNotFound(err) {
+			err = nil
 		}
-		if err := errors.Join(lease,
+		if err := errors.Join(err,
 			rbac.ClusterRoleBindings().Delete(ctx, role.Name, metav1.DeleteOptions{}),
 			rbac.ClusterRoles().Delete(ctx, role.Name, metav1.DeleteOptions{}),
 		); err != nil {

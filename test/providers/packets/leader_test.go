@@ -32,8 +32,8 @@ type replicas struct {
 	flags        []string
 }
 
-// patientLease is for a machine that is busy with OpenStack, where a shorter lease may be lost without
-// a fault.
+// patientLease is for a machine that is busy with OpenStack, where a shorter lease may be lost
+// without a fault.
 func patientLease() replica.LeaseTimes {
 	return replica.LeaseTimes{
 		Duration: 10 * time.Second, Renew: 7 * time.Second, Retry: time.Second,

@@ -36,7 +36,8 @@ func (c *cluster) createSlice(service *corev1.Service, pods ...discoveryv1.Endpo
 	c.t.Helper()
 	slice := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: service.Name, Labels: map[string]string{discoveryv1.LabelServiceName: service.Name},
+			Name:   service.Name,
+			Labels: map[string]string{discoveryv1.LabelServiceName: service.Name},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
 		Ports: []discoveryv1.EndpointPort{{

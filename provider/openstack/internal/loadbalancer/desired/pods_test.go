@@ -210,7 +210,8 @@ func TestPods_SecurityGroup_OpensTheTargetPortsOnAllNodes(t *testing.T) {
 	}
 }
 
-// ovn keeps the addresses of clients, so that the ports of pods admit the same clients as node ports.
+// ovn keeps the addresses of clients, so that the ports of pods admit the same clients as node
+// ports.
 func TestPods_SourceRangesWithOVN_RulesOpenTheTargetPortsToThem(t *testing.T) {
 	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"192.0.2.0/24"} }
 	d, notices := build(t, withPods(pod("n1", "10.244.1.1")), ranges, managed, withFeatures(ovn()))

@@ -111,7 +111,8 @@ func (a *API) ExternalNetwork(ctx context.Context, subnetID, networkID string) (
 			return "", err
 		}
 		for _, id := range all {
-			if slices.ContainsFunc(routers, func(r router) bool { return r.Gateway.NetworkID == id }) {
+			leadsThere := func(r router) bool { return r.Gateway.NetworkID == id }
+			if slices.ContainsFunc(routers, leadsThere) {
 				return id, nil
 			}
 		}

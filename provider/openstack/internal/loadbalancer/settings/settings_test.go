@@ -322,7 +322,9 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 		IngressHostnameSuffix: "example", MaxShared: 7, MaxSharedListeners: 9, MayShare: true,
 		MemberTarget: TargetAuto, NeedsNoNodePorts: true, ShareAs: "all",
 	}
-	want.ShareKeys = []ShareKey{{hashOf([]string{"namespace", "", "all"}), requestOf(serviceWith(nil))}}
+	want.ShareKeys = []ShareKey{{
+		hashOf([]string{"namespace", "", "all"}), requestOf(serviceWith(nil)),
+	}}
 	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
 		len(problems) > 0 {
 		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)

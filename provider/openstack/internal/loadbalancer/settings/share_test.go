@@ -216,7 +216,8 @@ func TestShareKeys_NameOfCloudConf_AnnotationBeatsClassBeatsIt(t *testing.T) {
 		{map[string]string{"share-as": ""}, ""},
 	} {
 		got, problems := Of(short(c.annotations), defaults)
-		if got.ShareAs != c.want || (len(got.ShareKeys) > 0) != (c.want != "") || len(problems) > 0 {
+		shares := len(got.ShareKeys) > 0
+		if got.ShareAs != c.want || shares != (c.want != "") || len(problems) > 0 {
 			t.Errorf("%v: the name is %q, want %q; the keys are %v, the problems %v", c.annotations,
 				got.ShareAs, c.want, got.ShareKeys, problems)
 		}

@@ -241,7 +241,8 @@ func status(s *Settings, c cloudconf.LoadBalancer) []row {
 			"The Service's status shows this instead of an address."),
 		annotation(AnnotationShareAs, shareName(), &s.ShareAs, takesApart,
 			"The Services of a namespace that have the same name here share a load balancer. They must agree in `class`, in their IP families, and in all annotations and fields about the load balancer itself and its floating IP. Their ports must differ, and `max-shared-listeners` limits the ports of all. Otherwise a Service gets another load balancer of the name, and an event reports that. A class with `share-across-namespaces` shares among all of its namespaces.").
-			from("share-as", c.ShareAs).orClass().ifEmpty("The Service shares none by a name.").isOwn(),
+			from("share-as", c.ShareAs).orClass().
+			ifEmpty("The Service shares none by a name.").isOwn(),
 		annotation(AnnotationLoadBalancerID, uuidKind(), &s.LoadBalancerID, never,
 			"The ID of the load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: one that a user created, or that of another Service, also in another cluster. At most `max-shared-lb` Services share a load balancer. A load balancer of Services with `share-as` is only for Services that may join it.").
 			names("add listeners to the load balancer of another Service",
