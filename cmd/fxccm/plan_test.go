@@ -224,7 +224,7 @@ func TestPlan_OfACluster(t *testing.T) {
 		}
 	}
 	if stdout := planAll(t, cloud, kubeconfig); !strings.Contains(stdout,
-		"default/planned  none           changes\n") ||
+		"default/planned   none            changes\n") ||
 		!strings.Contains(stdout, "- create load balancer") ||
 		!strings.Contains(stdout, "LoadBalancerSourceRangesLeftOut: source ranges fd00::/8 have "+
 			"no effect") ||

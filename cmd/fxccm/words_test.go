@@ -95,6 +95,8 @@ func TestCommands_ThatPrintAResult_PrintItAsJSONAndYAML(t *testing.T) {
 	without := map[string]string{
 		"fxccm":                  "it serves",
 		"fxccm fleet":            "it serves",
+		"fxccm config":           "it prints its help",
+		"fxccm migrate":          "it prints its help",
 		"fxccm migrate apply":    "it changes objects, and reports each step",
 		"fxccm migrate rollback": "it changes objects, and reports each step",
 	}

@@ -37,12 +37,17 @@ func marker(name string) string { return "FXCCM_TESTS_OF=" + name }
 // names them. It needs /proc.
 func leftovers(name string) []string {
 	deadline := time.Now().Add(endGrace)
-	for {
+	// A process that executes a program has no environment for a moment, so that one look may miss
+	// it.
+	for clean := 0; ; {
 		left := marked(name)
-		if len(left) == 0 {
+		if clean++; len(left) > 0 {
+			clean = 0
+		}
+		if clean == 2 {
 			return nil
 		}
-		if time.Now().After(deadline) {
+		if len(left) > 0 && time.Now().After(deadline) {
 			var lines []string
 			for _, pid := range left {
 				lines = append(lines, fmt.Sprintf("%d %s", pid, commandLine(pid)))
@@ -50,7 +55,7 @@ func leftovers(name string) []string {
 			}
 			return lines
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 

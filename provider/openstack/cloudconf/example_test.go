@@ -29,7 +29,9 @@ max-shared-lbs = 3
 		fmt.Println("refused, line", problems[0].Line)
 	}
 	// Output:
-	// x
+	// RegionOne [redacted] <nil>
+	// unknown key "max-shared-lbs" in [LoadBalancer] (cloud.conf line 7): did you mean "max-shared-lb"?
+	// refused, line 7
 }
 
 // A host fills in a Config, and validates it before it uses it.
@@ -37,9 +39,10 @@ func ExampleValidate() {
 	cfg := cloudconf.Default()
 	cfg.Global.AuthURL = "https://identity.example.com/v3"
 	cfg.Global.Region = "RegionOne"
+	cfg.Global.Username, cfg.Global.Password, cfg.Global.DomainName = "fxccm", "secret", "Default"
 	cfg.LoadBalancer.MonitorMaxRetries = 11
 	_, err := cloudconf.Validate(cfg, true)
 	fmt.Println(err)
 	// Output:
-	// x
+	// monitor-max-retries in [LoadBalancer]: must be from 1 to 10
 }

@@ -135,7 +135,7 @@ func TestRead_ValidatesValues(t *testing.T) {
 			"[LoadBalancer]\nmember-target = pod",
 			"1: is pod, but pod-ranges is empty and [Route] has no router-id, so Services are refused",
 		},
-		{"[LoadBalancer]\nmember-target = pod\n[Route]\nrouter-id = r", ""},
+		{"[LoadBalancer]\nmember-target = pod\n[Route]\nrouter-id = 11111111-1111-4111-8111-111111111111", ""},
 		{
 			"[LoadBalancer]\nmember-target = pods",
 			`2: must be one of node, pod, auto; did you mean "pod"?`,

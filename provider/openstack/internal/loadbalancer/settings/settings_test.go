@@ -265,6 +265,7 @@ func TestOf_EmptyValueIsNoProblem(t *testing.T) {
 
 func TestOf_EmptyValue_OverridesOrNot(t *testing.T) {
 	defaults := fullDefaults()
+	defaults.LoadBalancer.ShareAs = "" // an empty value is another request, so other keys
 	for name, want := range map[string]func(*Settings){
 		"default-tls-container-ref": func(s *Settings) { s.TLSContainer = "" },
 		"flavor-id":                 func(s *Settings) { s.FlavorID = "" },
@@ -323,7 +324,8 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 		MemberTarget: TargetAuto, NeedsNoNodePorts: true, ShareAs: "all",
 	}
 	want.ShareKeys = []ShareKey{{
-		hashOf([]string{"namespace", "", "all"}), requestOf(serviceWith(nil)),
+		hashOf([]string{"namespace", serviceWith(nil).Namespace, "all"}),
+		requestOf(serviceWith(nil)),
 	}}
 	if got, problems := Of(serviceWith(nil), fullDefaults()); !reflect.DeepEqual(got, want) ||
 		len(problems) > 0 {
