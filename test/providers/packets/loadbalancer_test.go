@@ -168,6 +168,34 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 		took.Seconds())
 }
 
+// A client stays at a node.
+func TestService_WithSessionAffinity_EachClientHasOneNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	clients := c.addClients("client-1", "client-2", "client-3", "client-4", "client-5", "client-6")
+	c.begin(internal)
+	_, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	})
+	c.waitProvider(2)
+	c.waitAnswers("the nodes answer", clients[0], target, "node-1", "node-2")
+	nodes := map[string]int{}
+	for _, client := range clients {
+		first, err := client.get(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, _ := answers(client, target, tries); by[first.Machine] != tries {
+			t.Errorf("%s is answered by %v, want %d times by %s", client.name, by, tries,
+				first.Machine)
+		}
+		nodes[first.Machine]++
+	}
+	c.note("with session affinity the %d connections of each of %d clients were answered by one "+
+		"node: %d clients by node-1, %d by node-2", tries, len(clients), nodes["node-1"],
+		nodes["node-2"])
+}
+
 // The second Service outlives the first, which has created the load balancer.
 func TestServices_ShareALoadBalancer_EachAnswersUntilItIsDeleted(t *testing.T) {
 	t.Parallel()
