@@ -256,6 +256,62 @@ func TestService_UDP_BothNodesAnswerAndSeeTheClient(t *testing.T) {
 		"saw the client's own address", tries, by["node-1"], by["node-2"])
 }
 
+// The node that leaves still serves, as while it is drained.
+func TestService_NodeLeaves_ItsOpenConnectionGoesOn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	_, target := c.expose("web")
+	c.waitProvider(2)
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	c.Wait("the client has a connection to node-2", func() error {
+		if a := client.open(t, target); a.Machine != "node-2" {
+			return fmt.Errorf("it is with %s", a.Machine)
+		}
+		return nil
+	})
+	if err := c.kube.CoreV1().Nodes().Delete(t.Context(), "node-2",
+		metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.waitAnswers("only node-1 answers new connections", client, target, "node-1")
+	const more = 20
+	for i := range more {
+		if a, err := client.again(); err != nil || a.Machine != "node-2" {
+			t.Fatalf("request %d on the open connection: %+v, %v", i+1, a, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.note("a node left the cluster while a client had a connection to it: new connections went to "+
+		"the other node, and the next %d requests on the open one were answered", more)
+}
+
+// kube-proxy drops the connections at a node without a pod, so the monitor finds no one there.
+func TestService_TrafficPolicyLocal_OnlyTheNodeWithThePodAnswers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(func(cfg *cloudconf.Config) {
+		internal(cfg)
+		cfg.LoadBalancer.CreateMonitor = true
+	})
+	_, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	})
+	c.nodes["node-2"].listen(t)
+	c.waitProvider(2)
+	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ERROR"})
+	c.waitAnswers("only node-1 answers", client, target, "node-1")
+	by, seen := answers(client, target, tries)
+	if by["node-1"] != tries || !slices.Equal(seen, []string{client.address}) {
+		t.Errorf("of %d connections %v were answered, and the nodes saw %q", tries, by, seen)
+	}
+	c.note("with externalTrafficPolicy Local the node with the pod answered all of %d connections, "+
+		"and saw the client's own address", tries)
+	c.remove("web") // while node-1 answers
+}
+
 // The monitor of ovn asks from an address in the nodes' subnet, which is not in the source ranges.
 func TestService_WithSourceRangesAndMonitor_OnlyNodesThatListenAnswer(t *testing.T) {
 	t.Parallel()
