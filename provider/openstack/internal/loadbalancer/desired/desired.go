@@ -164,7 +164,7 @@ type State struct {
 	KeepFloatingIP bool
 	// SecurityGroup is nil if none is desired.
 	SecurityGroup *neutron.SecurityGroup
-	// Backends are the nodes that are members of any pool, even draining ones: their ports have the
+	// Backends are the nodes that are members of any pool, and draining ones: their ports have the
 	// security group. If pods are members, they are all nodes whose pods may be.
 	Backends []Backend
 	Features Features
