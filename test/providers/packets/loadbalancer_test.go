@@ -168,6 +168,34 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 		took.Seconds())
 }
 
+// A client stays at a node.
+func TestService_WithSessionAffinity_EachClientHasOneNode(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	clients := c.addClients("client-1", "client-2", "client-3", "client-4", "client-5", "client-6")
+	c.begin(internal)
+	_, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+	})
+	c.waitProvider(2)
+	c.waitAnswers("the nodes answer", clients[0], target, "node-1", "node-2")
+	nodes := map[string]int{}
+	for _, client := range clients {
+		first, err := client.get(target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by, _ := answers(client, target, tries); by[first.Machine] != tries {
+			t.Errorf("%s is answered by %v, want %d times by %s", client.name, by, tries,
+				first.Machine)
+		}
+		nodes[first.Machine]++
+	}
+	c.note("with session affinity the %d connections of each of %d clients were answered by one "+
+		"node: %d clients by node-1, %d by node-2", tries, len(clients), nodes["node-1"],
+		nodes["node-2"])
+}
+
 // The second Service outlives the first, which has created the load balancer.
 func TestServices_ShareALoadBalancer_EachAnswersUntilItIsDeleted(t *testing.T) {
 	t.Parallel()
@@ -226,6 +254,75 @@ func TestService_UDP_BothNodesAnswerAndSeeTheClient(t *testing.T) {
 	}
 	c.note("of %d datagrams of a client in another subnet node-1 answered %d and node-2 %d; both "+
 		"saw the client's own address", tries, by["node-1"], by["node-2"])
+}
+
+func TestService_NodeIsDrained_ItsOpenConnectionGoesOn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	_, target := c.expose("web")
+	c.waitProvider(2)
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	c.Wait("the client has a connection to node-2", func() error {
+		if a := client.open(t, target); a.Machine != "node-2" {
+			return fmt.Errorf("it is with %s", a.Machine)
+		}
+		return nil
+	})
+	c.taint("node-2", "ToBeDeletedByClusterAutoscaler")
+	c.waitAnswers("only node-1 answers new connections", client, target, "node-1")
+	c.waitProvider(1)
+	const more = 50
+	for i := range more {
+		if a, err := client.again(); err != nil || a.Machine != "node-2" {
+			t.Fatalf("request %d on the open connection: %+v, %v", i+1, a, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	c.note("the cluster autoscaler's taint came to a node while a client had a connection to it: new "+
+		"connections went to the other node, and the next %d requests on the open one were "+
+		"answered", more)
+}
+
+// taint adds a taint to a node, as an autoscaler does.
+func (c *cluster) taint(node, key string) {
+	c.t.Helper()
+	nodes := c.kube.CoreV1().Nodes()
+	c.Wait("node "+node+" has taint "+key, func() error {
+		n, err := nodes.Get(c.t.Context(), node, metav1.GetOptions{})
+		if err == nil {
+			n.Spec.Taints = append(n.Spec.Taints,
+				corev1.Taint{Key: key, Effect: corev1.TaintEffectNoSchedule})
+			_, err = nodes.Update(c.t.Context(), n, metav1.UpdateOptions{})
+		}
+		return err
+	})
+}
+
+// kube-proxy drops the connections at a node without a pod, so the monitor finds no one there.
+func TestService_TrafficPolicyLocal_OnlyTheNodeWithThePodAnswers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	client := c.addClients("client")[0]
+	c.begin(func(cfg *cloudconf.Config) {
+		internal(cfg)
+		cfg.LoadBalancer.CreateMonitor = true
+	})
+	_, target := c.expose("web", func(s *corev1.Service) {
+		s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	})
+	c.nodes["node-2"].listen(t)
+	c.waitProvider(2)
+	c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ERROR"})
+	c.waitAnswers("only node-1 answers", client, target, "node-1")
+	by, seen := answers(client, target, tries)
+	if by["node-1"] != tries || !slices.Equal(seen, []string{client.address}) {
+		t.Errorf("of %d connections %v were answered, and the nodes saw %q", tries, by, seen)
+	}
+	c.note("with externalTrafficPolicy Local the node with the pod answered all of %d connections, "+
+		"and saw the client's own address", tries)
+	c.remove("web") // while node-1 answers
 }
 
 // The monitor of ovn asks from an address in the nodes' subnet, which is not in the source ranges.

@@ -3,6 +3,7 @@
 package packets_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -115,6 +116,21 @@ func (m *machine) ask(target string) (a Answer, err error) {
 	return a, err
 }
 
+// open opens a connection that stays open, in place of the previous one, and sends a request on it.
+func (m *machine) open(t *testing.T, target string) (a Answer) {
+	t.Helper()
+	if err := m.rpc.Call("Machine.Open", target, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// again sends another request on the open connection.
+func (m *machine) again() (a Answer, err error) {
+	err = m.rpc.Call("Machine.Again", struct{}{}, &a)
+	return a, err
+}
+
 // load sends 20 requests a second, each by a new connection, until finish is called.
 func (m *machine) load(t *testing.T, target string) (finish func() Report) {
 	t.Helper()
@@ -167,6 +183,8 @@ type Machine struct {
 	mu      sync.Mutex
 	servers map[int32]*http.Server
 	sockets []net.PacketConn
+	// conn is the open connection of a client.
+	conn net.Conn
 	// unload ends the load.
 	unload func() Report
 }
@@ -273,6 +291,39 @@ func (m *Machine) ListenUDP(ports []int32, _ *struct{}) error {
 			}
 		}()
 	}
+	return nil
+}
+
+// Open is called by [machine.open].
+func (m *Machine) Open(target string, a *Answer) error {
+	if m.conn != nil {
+		_ = m.conn.Close()
+	}
+	var err error
+	if m.conn, err = net.DialTimeout("tcp", target, answerTimeout); err != nil {
+		return err
+	}
+	return m.Again(struct{}{}, a)
+}
+
+// Again is called by [machine.again].
+func (m *Machine) Again(_ struct{}, a *Answer) error {
+	if err := m.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(m.conn, "GET / HTTP/1.1\r\nHost: web\r\n\r\n"); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(m.conn), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	a.Machine, a.Client, _ = strings.Cut(string(text), " ")
 	return nil
 }
 
