@@ -47,7 +47,7 @@ zed) . "$LAB_HERE/host.sh";;
 *) . "$LAB_HERE/root.sh";;
 esac
 lab_enter
-cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_wsgi.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
+cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_nova.py "$LAB_HERE"/lab_wsgi.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
 export PYTHONPATH=$LAB_DIR/py PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PYTHONDONTWRITEBYTECODE= PYTHONUNBUFFERED=1
 unset OS_CLOUD ${!OS_*} http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY || true
@@ -504,7 +504,7 @@ for pair in $LAB_COMPUTES; do
     printf '[DEFAULT]\nhost = %s\nstate_path = %s\n' "$h" "$LAB_DIR/nova/$h" >"$LAB_ETC/nova/$h.conf"
     # "up" must mean this process, not the heartbeat of the previous one.
     lab_alive "nova-compute-$h" || sql nova_cell1 -e "update services set last_seen_up='2000-01-01' where host='$h'"
-    startpy "nova-compute-$h" nova.cmd.compute:main nova-compute $NOVAC --config-file "$LAB_ETC/nova/$h.conf"
+    startpy "nova-compute-$h" $([ $LAB_RELEASE = zed ] && echo nova.cmd.compute:main || echo lab_nova:main) nova-compute $NOVAC --config-file "$LAB_ETC/nova/$h.conf"
 done
 
 # ---------------------------------------------------------------- the others
