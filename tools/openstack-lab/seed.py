@@ -78,7 +78,7 @@ def identity():
     k.p = E['LAB_AUTH_URL']
     k.kw = {}
     roles = {n: k.ensure('/roles', 'roles', 'role', {'name': n}, name=n)['id']
-             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member')}
+             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member', 'creator')}
 
     def project(n):
         return k.ensure('/projects', 'projects', 'project',
@@ -101,16 +101,18 @@ def identity():
     grant(svc, me, 'admin')
     grant(demo, me, 'admin')
     u = user('demo', PASSWORD)
-    for r in ('member', 'reader', 'load-balancer_member'):
+    for r in ('member', 'reader', 'load-balancer_member', 'creator'):
         grant(demo, u, r)
 
     eps = k.call('GET', '/endpoints')['endpoints']
-    for typ, name, url in (
+    barbican = [] if E['LAB_RELEASE'] == 'zed' else [
+        ('key-manager', 'barbican', 'http://%s:%s' % (HOST, E['LAB_BARBICAN_PORT']))]
+    for typ, name, url in barbican + [
             ('compute', 'nova', 'http://%s:%s/v2.1' % (HOST, E['LAB_NOVA_PORT'])),
             ('placement', 'placement', 'http://%s:%s' % (HOST, E['LAB_PLACEMENT_PORT'])),
             ('image', 'glance', 'http://%s:%s' % (HOST, E['LAB_GLANCE_PORT'])),
             ('network', 'neutron', 'http://%s:%s' % (HOST, E['LAB_NEUTRON_PORT'])),
-            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))):
+            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))]:
         s = k.ensure('/services', 'services', 'service',
                      {'name': name, 'type': typ}, name=name)['id']
         for iface in ('public', 'internal', 'admin'):
