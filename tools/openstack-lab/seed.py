@@ -152,7 +152,8 @@ def versions():
                 'python3-neutron': 'Neutron', 'python3-octavia': 'Octavia'}
     if E['LAB_RELEASE'] != 'zed':
         programs.update({'python3-ovn-octavia-provider': 'ovn-octavia-provider',
-                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch'})
+                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch',
+                         'python3-barbican': 'Barbican', 'haproxy': 'HAProxy'})
     rows = subprocess.run(
         ['dpkg-query', '-W', '-f', '${Package} ${source:Upstream-Version}\n', *programs],
         check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
