@@ -150,7 +150,7 @@ compat: ## Compile the library and the program with the previous and the next mi
 # $(call ON_LAB,NAME,SUITES,-flags of testrun run). The results of whole suites are recorded for make verified, also failures.
 ON_LAB = export FXCCM_OPENSTACK_LAB=$(LAB_DIR) && \
   $(BIN)/testrun build -dir $(BIN)/tests-$(1) $(addprefix ./test/providers/,$(2)) && \
-  { $(call SHOW_TESTS,$(1)) -dir $(BIN)/tests-$(1) -p 1 -parallel $(or $(4),6) -timeout 60m -again . $(3) 3>&2 || failed=$$?; \
+  { $(call SHOW_TESTS,$(1)) -dir $(BIN)/tests-$(1) -p 1 -parallel 6 -timeout 60m -again . $(3) 3>&2 || failed=$$?; \
   $(if $(3),,$(GO) run ./tools/verified -lab $(LAB_DIR) $(LOGS)/$(1).json && )exit $${failed:-0}; }
 # What QUICK=1 runs: the APIs' rules without Octavia's long ones, and of the rest what does each kind of thing once.
 ON_LAB_LONG  := ^TestLoadBalancer_(Changes|Operator|Refusals|VIP)$$
@@ -166,7 +166,7 @@ test-openstack: controlplane programs $(OCCM) $(BIN)/gotestsum/gotestsum $(BIN)/
 .PHONY: test-packets
 test-packets: controlplane $(OCCM) $(BIN)/gotestsum/gotestsum $(BIN)/testrun ## Send packets through load balancers of ovn, on a lab with RELEASE=2025.1
 	@$(MAKE) --no-print-directory openstack-lab RELEASE=$(if $(filter-out zed,$(RELEASE)),$(RELEASE),2025.1)
-	$(call ON_LAB,packets,packets,,10)
+	$(call ON_LAB,packets,packets)
 
 .PHONY: verified
 verified: ## Write docs/evidence/openstack-runs.md from the last runs of test-openstack and test-packets
