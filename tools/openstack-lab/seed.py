@@ -77,10 +77,8 @@ def identity():
     k = Rest(admin(), 'identity')
     k.p = E['LAB_AUTH_URL']
     k.kw = {}
-    # Barbican's role of users who create secrets.
-    secrets = () if E['LAB_RELEASE'] == 'zed' else ('creator',)
     roles = {n: k.ensure('/roles', 'roles', 'role', {'name': n}, name=n)['id']
-             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member') + secrets}
+             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member')}
 
     def project(n):
         return k.ensure('/projects', 'projects', 'project',
@@ -103,18 +101,16 @@ def identity():
     grant(svc, me, 'admin')
     grant(demo, me, 'admin')
     u = user('demo', PASSWORD)
-    for r in ('member', 'reader', 'load-balancer_member') + secrets:
+    for r in ('member', 'reader', 'load-balancer_member'):
         grant(demo, u, r)
 
     eps = k.call('GET', '/endpoints')['endpoints']
-    barbican = [] if E['LAB_RELEASE'] == 'zed' else [
-        ('key-manager', 'barbican', 'http://%s:%s' % (HOST, E['LAB_BARBICAN_PORT']))]
-    for typ, name, url in barbican + [
+    for typ, name, url in (
             ('compute', 'nova', 'http://%s:%s/v2.1' % (HOST, E['LAB_NOVA_PORT'])),
             ('placement', 'placement', 'http://%s:%s' % (HOST, E['LAB_PLACEMENT_PORT'])),
             ('image', 'glance', 'http://%s:%s' % (HOST, E['LAB_GLANCE_PORT'])),
             ('network', 'neutron', 'http://%s:%s' % (HOST, E['LAB_NEUTRON_PORT'])),
-            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))]:
+            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))):
         s = k.ensure('/services', 'services', 'service',
                      {'name': name, 'type': typ}, name=name)['id']
         for iface in ('public', 'internal', 'admin'):
@@ -154,8 +150,7 @@ def versions():
                 'python3-neutron': 'Neutron', 'python3-octavia': 'Octavia'}
     if E['LAB_RELEASE'] != 'zed':
         programs.update({'python3-ovn-octavia-provider': 'ovn-octavia-provider',
-                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch',
-                         'python3-barbican': 'Barbican', 'haproxy': 'HAProxy'})
+                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch'})
     rows = subprocess.run(
         ['dpkg-query', '-W', '-f', '${Package} ${source:Upstream-Version}\n', *programs],
         check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()

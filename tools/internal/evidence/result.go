@@ -153,18 +153,12 @@ func (r *reader) end() *Result {
 
 const noMessage = "no message"
 
-var (
-	logged = regexp.MustCompile(`^\s+\w+\.go:\d+: (.*)`)
-	// byLogger is a line of a logger, as klog and testr write it.
-	byLogger = regexp.MustCompile(`^([IWEF]\d{4} \d\d:|"?level"?=)`)
-)
+var logged = regexp.MustCompile(`^\s+\w+\.go:\d+: (.*)`)
 
-// message is the last message of a test that was skipped or failed, without the lines of loggers;
-// earlier ones may be about the progress.
+// message is the last message of a test that was skipped or failed; earlier ones may be logs.
 func message(output []string) string {
 	for _, line := range slices.Backward(output) {
-		match := logged.FindStringSubmatch(line)
-		if match != nil && !byLogger.MatchString(match[1]) {
+		if match := logged.FindStringSubmatch(line); match != nil {
 			return cmp.Or(strings.TrimSpace(match[1]), noMessage)
 		}
 	}

@@ -80,12 +80,11 @@ func (b *builder) selected() []Node {
 	return selected
 }
 
-// backend returns false for a node without an address of the load balancer's family. A draining
-// node is a member of weight 0, or none if the provider has no weights; its connections drain
-// either way.
+// backend returns false for a node that is not a member. A draining node is a member of weight 0 if
+// the provider supports weights.
 func (b *builder) backend(node Node) (Backend, bool) {
 	address, ok := memberAddress(node.Node, b.memberFamily(), b.Places.MemberRange)
-	if !ok {
+	if !ok || node.Draining && !b.Features.Weights {
 		return Backend{}, false
 	}
 	return Backend{
@@ -249,9 +248,6 @@ func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Mem
 	}
 	members := make([]octavia.Member, 0, len(backends))
 	for _, each := range backends {
-		if each.Draining && !b.Features.Weights {
-			continue
-		}
 		m := octavia.Member{
 			Name:     each.Node,
 			Address:  each.Address,
