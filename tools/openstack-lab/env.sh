@@ -14,6 +14,8 @@ export LAB_NOVA_PORT=${LAB_NOVA_PORT:-8774}
 export LAB_NEUTRON_PORT=${LAB_NEUTRON_PORT:-9696}
 export LAB_GLANCE_PORT=${LAB_GLANCE_PORT:-9292}
 export LAB_OCTAVIA_PORT=${LAB_OCTAVIA_PORT:-9876}
+export LAB_HEALTH_PORT=${LAB_HEALTH_PORT:-15677}
+export LAB_BARBICAN_PORT=${LAB_BARBICAN_PORT:-9311}
 export LAB_RABBIT_PORT=${LAB_RABBIT_PORT:-15673}
 export LAB_RABBIT_DIST_PORT=${LAB_RABBIT_DIST_PORT:-15674}
 export LAB_EPMD_PORT=${LAB_EPMD_PORT:-15675}
@@ -21,8 +23,8 @@ export LAB_MEMCACHED_PORT=${LAB_MEMCACHED_PORT:-15676}
 # Pairs of host and availability zone, with a nova-compute process each.
 export LAB_COMPUTES=${LAB_COMPUTES:-compute-a:az-a compute-b:az-b}
 # fast: amphorae are imaginary, and a load balancer is ACTIVE in seconds. nova: each is a (fake) server, by compute_nova_driver of
-# Octavia's own; slower.
-export LAB_AMPHORA=${LAB_AMPHORA:-fast}
+# Octavia's own; slower. agent: each forwards packets, by Octavia's own agent and haproxy in namespaces; with OVN only.
+export LAB_AMPHORA=${LAB_AMPHORA:-$([ "$LAB_RELEASE" = zed ] && echo fast || echo agent)}
 export LAB_PUBLIC_CIDR=${LAB_PUBLIC_CIDR:-198.18.0.0/16}
 export LAB_AUTH_URL=http://$LAB_HOST:$LAB_KEYSTONE_PORT/v3
 

@@ -1,9 +1,9 @@
 # The packages of a release that is not the machine's own, in a root below LAB_DIR: sourced by up.sh. The machine itself gets no package.
 # The root's mounts are in a mount namespace, which ends with its processes, so that none can be left behind.
-PKGS="python3-keystone python3-nova python3-neutron python3-octavia python3-placement python3-glance python3-ovn-octavia-provider
+PKGS="python3-keystone python3-nova python3-neutron python3-octavia python3-placement python3-glance python3-barbican python3-ovn-octavia-provider
  python3-pymysql python3-memcache python3-openstacksdk mariadb-server mariadb-client rabbitmq-server memcached
- uwsgi-core uwsgi-plugin-python3 openvswitch-switch ovn-central ovn-host iproute2 ethtool openssl ca-certificates"
-PASTE="nova-common neutron-common glance-common"
+ uwsgi-core uwsgi-plugin-python3 openvswitch-switch ovn-central ovn-host haproxy keepalived ipvsadm iproute2 ethtool procps openssl ca-certificates"
+PASTE="nova-common neutron-common glance-common barbican-common"
 if [ ! -f "$LAB_DIR/root.done" ]; then
     say "installing about 450 packages of Debian's trixie in $LAB_ROOT"
     # --one-file-system: what is mounted there, if anything is, is not the lab's.
@@ -24,9 +24,10 @@ if [ ! -f "$LAB_DIR/root.done" ]; then
     touch "$LAB_DIR/root.done"
     say "packages are installed: trixie of $(cat "$LAB_ROOT/release-date")"
 fi
-mkdir -p "$LAB_ROOT$LAB_DIR" "$LAB_ROOT/run/octavia"
+mkdir -p "$LAB_ROOT$LAB_DIR" "$LAB_ROOT/run/octavia" "$LAB_ROOT"/{etc,var/lib}/octavia
+# The root is a mount point, so that processes in it can have mounts of their own.
 start root unshare --mount --propagation private sh -c '
-    mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" &&
+    mount --bind "$1" "$1" && mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" && mount --rbind /dev "$1/dev" &&
     mount --bind "$2" "$1$2" && exec chroot "$1" sleep infinity' root "$LAB_ROOT" "$LAB_DIR"
 start ovn-net unshare --net sh -c 'ip link set lo up && exec sleep infinity'
 read -r root _ <"$LAB_RUN/root.pid"

@@ -77,8 +77,10 @@ def identity():
     k = Rest(admin(), 'identity')
     k.p = E['LAB_AUTH_URL']
     k.kw = {}
+    # Barbican's role of users who create secrets.
+    secrets = () if E['LAB_RELEASE'] == 'zed' else ('creator',)
     roles = {n: k.ensure('/roles', 'roles', 'role', {'name': n}, name=n)['id']
-             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member')}
+             for n in ('admin', 'member', 'reader', 'service', 'load-balancer_member') + secrets}
 
     def project(n):
         return k.ensure('/projects', 'projects', 'project',
@@ -101,16 +103,18 @@ def identity():
     grant(svc, me, 'admin')
     grant(demo, me, 'admin')
     u = user('demo', PASSWORD)
-    for r in ('member', 'reader', 'load-balancer_member'):
+    for r in ('member', 'reader', 'load-balancer_member') + secrets:
         grant(demo, u, r)
 
     eps = k.call('GET', '/endpoints')['endpoints']
-    for typ, name, url in (
+    barbican = [] if E['LAB_RELEASE'] == 'zed' else [
+        ('key-manager', 'barbican', 'http://%s:%s' % (HOST, E['LAB_BARBICAN_PORT']))]
+    for typ, name, url in barbican + [
             ('compute', 'nova', 'http://%s:%s/v2.1' % (HOST, E['LAB_NOVA_PORT'])),
             ('placement', 'placement', 'http://%s:%s' % (HOST, E['LAB_PLACEMENT_PORT'])),
             ('image', 'glance', 'http://%s:%s' % (HOST, E['LAB_GLANCE_PORT'])),
             ('network', 'neutron', 'http://%s:%s' % (HOST, E['LAB_NEUTRON_PORT'])),
-            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))):
+            ('load-balancer', 'octavia', 'http://%s:%s' % (HOST, E['LAB_OCTAVIA_PORT']))]:
         s = k.ensure('/services', 'services', 'service',
                      {'name': name, 'type': typ}, name=name)['id']
         for iface in ('public', 'internal', 'admin'):
@@ -150,7 +154,8 @@ def versions():
                 'python3-neutron': 'Neutron', 'python3-octavia': 'Octavia'}
     if E['LAB_RELEASE'] != 'zed':
         programs.update({'python3-ovn-octavia-provider': 'ovn-octavia-provider',
-                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch'})
+                         'ovn-common': 'OVN', 'openvswitch-switch': 'Open vSwitch',
+                         'python3-barbican': 'Barbican', 'haproxy': 'HAProxy'})
     rows = subprocess.run(
         ['dpkg-query', '-W', '-f', '${Package} ${source:Upstream-Version}\n', *programs],
         check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()

@@ -12,6 +12,7 @@ die() { say "FAILED: $*"; exit 1; }
 [ "$(id -u)" = 0 ] || die "it installs packages of Debian's, and so must be run by root"
 [ -x /usr/bin/apt-get ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ] || die "it needs Debian 12, whose packages it is made of"
 case $LAB_RELEASE in zed|2025.1) ;; *) die "RELEASE is zed or 2025.1, not $LAB_RELEASE";; esac
+case $LAB_RELEASE-$LAB_AMPHORA in *-fast|*-nova|2025.1-agent) ;; *) die "LAB_AMPHORA is fast, nova or, with 2025.1, agent, not $LAB_AMPHORA";; esac
 # A socket's path may have 107 characters.
 [ ${#LAB_DIR} -le 80 ] || die "the path $LAB_DIR is too long for sockets in it: set LAB_DIR to a shorter one"
 mkdir -p "$LAB_DIR" "$LAB_ETC" "$LAB_RUN" "$LAB_LOG" "$LAB_DIR/py" "$LAB_DIR/tmp"
@@ -47,7 +48,7 @@ zed) . "$LAB_HERE/host.sh";;
 *) . "$LAB_HERE/root.sh";;
 esac
 lab_enter
-cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_wsgi.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
+cp -r "$LAB_HERE"/lab_openstack.py "$LAB_HERE"/lab_octavia.py "$LAB_HERE"/lab_nova.py "$LAB_HERE"/lab_amphora.py "$LAB_HERE"/amphora "$LAB_HERE"/lab_wsgi.py "$LAB_HERE"/lab_openstack-1.0.dist-info "$LAB_HERE"/runmain.py "$LAB_HERE"/seed.py "$LAB_DIR/py/"
 export PYTHONPATH=$LAB_DIR/py PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PYTHONDONTWRITEBYTECODE= PYTHONUNBUFFERED=1
 unset OS_CLOUD ${!OS_*} http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY || true
@@ -90,7 +91,7 @@ dburl() { echo "mysql+pymysql://lab:$LAB_PASSWORD@localhost/$1?unix_socket=$SOCK
 
 # A port that another process has would show much later, as a service that died or answers for another lab.
 for pair in keystone:$LAB_KEYSTONE_PORT placement:$LAB_PLACEMENT_PORT nova-api:$LAB_NOVA_PORT neutron:$LAB_NEUTRON_PORT \
-    glance:$LAB_GLANCE_PORT octavia-api:$LAB_OCTAVIA_PORT memcached:$LAB_MEMCACHED_PORT epmd:$LAB_EPMD_PORT \
+    glance:$LAB_GLANCE_PORT barbican:$LAB_BARBICAN_PORT octavia-api:$LAB_OCTAVIA_PORT memcached:$LAB_MEMCACHED_PORT epmd:$LAB_EPMD_PORT \
     rabbitmq:$LAB_RABBIT_PORT rabbitmq:$LAB_RABBIT_DIST_PORT; do
     lab_alive "${pair%%:*}" || ! tcp "${pair##*:}" ||
         die "port ${pair##*:} of $LAB_HOST, for ${pair%%:*}, is in use: see env.sh for the setting of another"
@@ -365,10 +366,14 @@ ovn_metadata_enabled = false
 C
 fi
 
-if [ ! -f "$LAB_DIR/octavia/ca.pem" ]; then
+# The authority of the amphorae, and the certificate with which the worker logs in to them.
+if [ ! -f "$LAB_DIR/octavia/client.pem" ]; then
     mkdir -p "$LAB_DIR/octavia"
-    openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj /CN=lab-octavia-ca \
-        -keyout "$LAB_DIR/octavia/ca.key" -out "$LAB_DIR/octavia/ca.pem" 2>/dev/null
+    (cd "$LAB_DIR/octavia" && openssl req -x509 -newkey rsa:2048 -nodes -days 3650 -subj /CN=lab-octavia-ca \
+        -addext keyUsage=critical,keyCertSign,cRLSign -keyout ca.key -out ca.pem &&
+        openssl req -newkey rsa:2048 -nodes -subj /CN=lab-octavia-worker -keyout client.key -out client.csr &&
+        openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 3650 -out client.crt &&
+        cat client.crt client.key >client.pem) 2>/dev/null || die "the certificates of Octavia"
 fi
 cat >"$LAB_ETC/octavia/octavia.conf" <<C
 [DEFAULT]
@@ -399,17 +404,28 @@ region_name = $LAB_REGION
 [networking]
 retry_interval = 1
 [certificates]
-cert_manager = local_cert_manager
+cert_manager = $([ $LAB_RELEASE = zed ] && echo local_cert_manager || echo barbican_cert_manager)
+region_name = $LAB_REGION
 cert_generator = local_cert_generator
 ca_certificate = $LAB_DIR/octavia/ca.pem
 ca_private_key = $LAB_DIR/octavia/ca.key
 [health_manager]
-controller_ip_port_list = 127.0.0.1:5555
+bind_ip = $LAB_HOST
+bind_port = $LAB_HEALTH_PORT
+controller_ip_port_list = $LAB_HOST:$LAB_HEALTH_PORT
 heartbeat_key = lab
+heartbeat_interval = 3
+health_update_threads = 1
+stats_update_threads = 1
+[haproxy_amphora]
+client_cert = $LAB_DIR/octavia/client.pem
+server_ca = $LAB_DIR/octavia/ca.pem
+connection_retry_interval = 1
+active_connection_retry_interval = 1
 [controller_worker]
 workers = 1
-amphora_driver = amphora_noop_driver
-compute_driver = $([ "$LAB_AMPHORA" = nova ] && echo compute_nova_driver || echo lab_compute)
+amphora_driver = $([ "$LAB_AMPHORA" = agent ] && echo amphora_haproxy_rest_driver || echo amphora_noop_driver)
+compute_driver = $(case $LAB_AMPHORA in fast) echo lab_compute;; nova) echo compute_nova_driver;; agent) echo lab_agent;; esac)
 network_driver = allowed_address_pairs_driver
 volume_driver = volume_noop_driver
 image_driver = image_glance_driver
@@ -426,13 +442,30 @@ engine = parallel
 $(common)
 C
 
+# Barbican's programs know only the default place of their configuration, which is in the root.
+if [ $LAB_RELEASE != zed ]; then
+mkdir -p "$LAB_ROOT/etc/barbican"
+cp "$LAB_DIR/pkg/usr/share/barbican-common/barbican-api-paste.ini" "$LAB_ROOT/etc/barbican"
+cat >"$LAB_ROOT/etc/barbican/barbican.conf" <<C
+[DEFAULT]
+use_stderr = true
+debug = $DEBUG
+host_href = http://$LAB_HOST:$LAB_BARBICAN_PORT
+[database]
+connection = $(dburl barbican)
+[simple_crypto_plugin]
+kek = $(printf %032d 0 | base64)
+$(common)
+C
+fi
+
 NOVAC="--config-file $LAB_ETC/nova/nova.conf"
 NOVA="$NOVAC --config-file $LAB_ETC/nova/db.conf"
 NEUTRON="--config-file $LAB_ETC/neutron/neutron.conf --config-file $LAB_ETC/neutron/ml2_conf.ini"
 OCTAVIA="--config-file $LAB_ETC/octavia/octavia.conf"
 
 # ---------------------------------------------------------------- schemas
-DBS="keystone placement glance nova_api nova_cell0 nova_cell1 neutron octavia"
+DBS="keystone placement glance nova_api nova_cell0 nova_cell1 neutron octavia barbican"
 up mariadb MariaDB 60 sql -e 'select 1'
 for d in $DBS; do echo "CREATE DATABASE IF NOT EXISTS $d CHARACTER SET utf8mb3;"; done | sql
 sql -e "CREATE USER IF NOT EXISTS lab@localhost IDENTIFIED BY '$LAB_PASSWORD'; GRANT ALL ON *.* TO lab@localhost"
@@ -449,6 +482,7 @@ if [ ! -f "$STAMP" ]; then
       "${enter[@]}" octavia-db-manage $OCTAVIA upgrade head &&
       run glance-manage glance.cmd.manage:main --config-file "$LAB_ETC/glance/glance-api.conf" db_sync &&
       OS_PLACEMENT_CONFIG_DIR="$LAB_ETC/placement" "${enter[@]}" placement-manage --config-file "$LAB_ETC/placement/placement.conf" db sync ) >"$LAB_LOG/sync-rest.log" 2>&1 & pids+=($!)
+    [ $LAB_RELEASE = zed ] || { run barbican-db-manage barbican.cmd.db_manage:main -d "$(dburl barbican)" upgrade >"$LAB_LOG/sync-barbican.log" 2>&1 & pids+=($!); }
     for p in "${pids[@]}"; do wait "$p" || die "a migration failed: see $LAB_LOG/sync-*.log"; done
     sql -e 'DELETE FROM nova_api.cell_mappings'   # they hold this lab's own URLs; put back below
     touch "$STAMP"
@@ -498,13 +532,14 @@ startpy nova-api nova.cmd.api_os_compute:main nova-api-os-compute $NOVA
 mkdir -p "$LAB_DIR/glance/images"
 startpy glance glance.cmd.api:main glance-api --config-file "$LAB_ETC/glance/glance-api.conf"
 startwsgi octavia-api "$LAB_OCTAVIA_PORT" 2 4 /usr/bin/octavia-wsgi -- "$OCTAVIA"
+[ $LAB_RELEASE = zed ] || startwsgi barbican "$LAB_BARBICAN_PORT" 1 4 "$LAB_DIR/pkg/usr/bin/barbican-wsgi-api"
 [ $LAB_RELEASE = zed ] || startpy octavia-driver-agent octavia.cmd.driver_agent:main octavia-driver-agent $OCTAVIA
 for pair in $LAB_COMPUTES; do
     h=${pair%%:*}; mkdir -p "$LAB_DIR/nova/$h/instances"
     printf '[DEFAULT]\nhost = %s\nstate_path = %s\n' "$h" "$LAB_DIR/nova/$h" >"$LAB_ETC/nova/$h.conf"
     # "up" must mean this process, not the heartbeat of the previous one.
     lab_alive "nova-compute-$h" || sql nova_cell1 -e "update services set last_seen_up='2000-01-01' where host='$h'"
-    startpy "nova-compute-$h" nova.cmd.compute:main nova-compute $NOVAC --config-file "$LAB_ETC/nova/$h.conf"
+    startpy "nova-compute-$h" $([ $LAB_RELEASE = zed ] && echo nova.cmd.compute:main || echo lab_nova:main) nova-compute $NOVAC --config-file "$LAB_ETC/nova/$h.conf"
 done
 
 # ---------------------------------------------------------------- the others
@@ -513,6 +548,7 @@ up neutron neutron 120 http "http://$LAB_HOST:$LAB_NEUTRON_PORT/"
 up glance glance 90 http "http://$LAB_HOST:$LAB_GLANCE_PORT/"
 up nova-api nova 90 http "http://$LAB_HOST:$LAB_NOVA_PORT/"
 up octavia-api octavia 90 http "http://$LAB_HOST:$LAB_OCTAVIA_PORT/"
+[ $LAB_RELEASE = zed ] || up barbican barbican 90 http "http://$LAB_HOST:$LAB_BARBICAN_PORT/"
 "${enter[@]}" "$LAB_PY" "$LAB_DIR/py/seed.py" resources || die "seeding the cloud"
 say "cloud seeded"
 id() { "$LAB_PY" -c 'import json,sys;print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$LAB_DIR/$1.json" "$2"; }
@@ -522,6 +558,7 @@ amp_boot_network_list = $(id ids mgmt_network)
 amp_secgroup_list = $(id ids mgmt_sg)
 C
 startpy octavia-worker lab_octavia:main octavia-worker $OCTAVIA --config-file "$LAB_ETC/octavia/worker.conf"
+[ "$LAB_AMPHORA" != agent ] || startpy octavia-health-manager octavia.cmd.health_manager:main octavia-health-manager $OCTAVIA --config-file "$LAB_ETC/octavia/worker.conf"
 
 # ---------------------------------------------------------------- for its users
 cat >"$LAB_DIR/clouds.yaml" <<C

@@ -54,6 +54,8 @@ const (
 type testRun struct {
 	test
 	events bytes.Buffer
+	// seen are the notes of the test, or of its parts by their names.
+	seen map[string]string
 }
 
 // merge puts suites in place of their earlier runs. No run of other versions of a release, or of
@@ -105,24 +107,23 @@ func read(log io.Reader, revision string) (map[string]*suite, error) {
 
 // add adds an event to the last run of its test.
 func (s *suite) add(e evidence.Event, line []byte) {
-	name, _, isPart := strings.Cut(e.Test, "/")
+	name, part, isPart := strings.Cut(e.Test, "/")
 	if name == "" {
 		name = thePackage
 	}
 	if s.last[name] == nil || !isPart && (e.Action == "run" || e.Action == "start") {
-		s.last[name] = &testRun{test: test{Name: name}}
+		s.last[name] = &testRun{test: test{Name: name}, seen: map[string]string{}}
 	}
 	last := s.last[name]
 	last.events.Write(append(line, '\n'))
 	switch e.Action {
 	case "attr":
 		if e.Key == seenKey {
-			last.Seen = e.Value
+			last.seen[part] = e.Value
 		}
 	case "pass", "fail", "skip":
-		if !isPart {
-			last.Seconds = e.Elapsed
-		}
+		// A test's own time leaves out its parallel parts.
+		last.Seconds = max(last.Seconds, e.Elapsed)
 		if name == thePackage {
 			s.Seconds += e.Elapsed
 		}
@@ -145,6 +146,11 @@ func (s *suite) end() error {
 		all.Passed += result.Passed
 		all.Failed += result.Failed
 		all.Skipped += result.Skipped
+		var seen []string
+		for _, part := range slices.Sorted(maps.Keys(last.seen)) {
+			seen = append(seen, strings.TrimPrefix(part+": "+last.seen[part], ": "))
+		}
+		last.Seen = strings.Join(seen, "; ")
 		last.judge(result)
 		s.Tests = append(s.Tests, last.test)
 	}

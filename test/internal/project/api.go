@@ -20,6 +20,7 @@ const (
 	Compute      = "compute"
 	Network      = "network"
 	LoadBalancer = "load-balancer"
+	KeyManager   = "key-manager"
 )
 
 // Object is a JSON object of a request or an answer.

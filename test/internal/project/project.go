@@ -178,7 +178,7 @@ func (p *Project) onLab() {
 		Object{"name": p.Name, "domain_id": "default", "password": password}))
 	for _, role := range keystone.List(Identity, "/roles", "roles") {
 		switch Text(role, "name") {
-		case "member", "reader", "load-balancer_member":
+		case "member", "reader", "load-balancer_member", "creator":
 			keystone.Must(http.MethodPut, Identity,
 				"/projects/"+p.ID+"/users/"+user+"/roles/"+ID(role), nil)
 		case "admin":

@@ -28,11 +28,12 @@ import (
 // A cluster has nodes with network namespaces, and clients outside of it.
 type cluster struct {
 	*project.Project
-	t       *testing.T
-	packets project.Packets
-	plane   *suite.Suite
-	kube    kubernetes.Interface
-	nodes   map[string]*machine
+	t        *testing.T
+	packets  project.Packets
+	plane    *suite.Suite
+	kube     kubernetes.Interface
+	nodes    map[string]*machine
+	balancer balancer
 	// servers are by the names of their nodes, and group is their security group.
 	servers map[string]project.Server
 	group   string
@@ -45,6 +46,49 @@ const (
 	clientsCIDR  = "10.9.0.0/24"
 	clientsCIDR6 = "fd09::/64"
 )
+
+// A balancer is a provider of Octavia's, with the method of its pools. A transparent one forwards
+// packets with the client's address; else the nodes see that of the load balancer.
+type balancer struct {
+	provider, method string
+	isTransparent    bool
+}
+
+var (
+	ovn     = balancer{"ovn", "SOURCE_IP_PORT", true}
+	amphora = balancer{"amphora", "ROUND_ROBIN", false}
+)
+
+// onEach runs a test with load balancers of each provider.
+func onEach(t *testing.T, test func(t *testing.T, c *cluster)) {
+	t.Helper()
+	t.Parallel()
+	for _, b := range []balancer{ovn, amphora} {
+		t.Run(b.provider, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, "node-1", "node-2")
+			c.balancer = b
+			test(t, c)
+		})
+	}
+}
+
+// sees says what the nodes see of a client.
+func (b balancer) sees() string {
+	if b.isTransparent {
+		return "the client's own address"
+	}
+	return "the load balancer's address"
+}
+
+// wantSeen checks the addresses that the nodes have seen.
+func (c *cluster) wantSeen(client *machine, seen []string) {
+	c.t.Helper()
+	isOwn := slices.Equal(seen, []string{client.address})
+	if isOwn != c.balancer.isTransparent || len(seen) != 1 {
+		c.t.Errorf("the nodes saw %q; the client's own address is %s", seen, client.address)
+	}
+}
 
 // newCluster creates a project with nodes; fxccm serves the Services with load balancers of ovn.
 // The nodes' security group lets nothing in, so that what reaches them is what fxccm admits.
@@ -68,6 +112,7 @@ func newClusterIn(t *testing.T, opts []project.Option, nodes ...string) *cluster
 	c := &cluster{
 		Project: project.New(t, opts...), t: t, packets: packets, plane: plane, kube: plane.Admin,
 		nodes: map[string]*machine{}, servers: map[string]project.Server{}, began: time.Now(),
+		balancer: ovn,
 	}
 	c.group = project.ID(c.User().Create(project.Network, "/security-groups", "security_group",
 		project.Object{"name": "nodes"}))
@@ -127,7 +172,8 @@ func (c *cluster) join(names []string, opts ...ccmtest.NodeOption) {
 // config is the configuration of fxccm in all tests.
 func (c *cluster) config(change func(*cloudconf.Config)) cloudconf.Config {
 	cfg := c.Config()
-	cfg.LoadBalancer.LBProvider, cfg.LoadBalancer.LBMethod = "ovn", "SOURCE_IP_PORT"
+	cfg.LoadBalancer.LBProvider = c.balancer.provider
+	cfg.LoadBalancer.LBMethod = c.balancer.method
 	cfg.LoadBalancer.ManageSecurityGroups = true
 	if change != nil {
 		change(&cfg)
@@ -265,7 +311,7 @@ var parts = []string{"load balancer", "listener", "pool", "member"}
 // which the driver of ovn reports it as ACTIVE too early.
 func (c *cluster) waitProvider(members int) {
 	c.t.Helper()
-	c.Wait("ovn has created all parts", func() error {
+	c.Wait("the provider has created all parts", func() error {
 		all, found := c.Inventory(), 0
 		for _, kind := range parts {
 			for _, part := range all.Of(kind) {
@@ -279,7 +325,7 @@ func (c *cluster) waitProvider(members int) {
 		}
 		return nil
 	})
-	c.tell("ovn has created all parts")
+	c.tell("the provider has created all parts")
 }
 
 // answers counts who answers to n connections; "" means no answer.

@@ -3,6 +3,7 @@
 package packets_test
 
 import (
+	"net"
 	"slices"
 	"testing"
 
@@ -36,4 +37,32 @@ func TestService_OfIPv6_BothNodesAnswerAndSeeTheClient(t *testing.T) {
 	}
 	c.note("of %d connections to an IPv6 load balancer node-1 answered %d and node-2 %d; "+
 		"both saw the client's own address", tries, by["node-1"], by["node-2"])
+}
+
+// The load balancer has an address of each family, and the nodes are members by one.
+func TestAmphora_OfBothFamilies_IsAnsweredAtBothAddresses(t *testing.T) {
+	t.Parallel()
+	c := newClusterIn(t, []project.Option{project.WithIPv6()}, "node-1", "node-2")
+	c.balancer = amphora
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	service, _ := c.expose("both", func(s *corev1.Service) {
+		policy := corev1.IPFamilyPolicyRequireDualStack
+		s.Spec.IPFamilyPolicy = &policy
+		s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+	})
+	ingress := service.Status.LoadBalancer.Ingress
+	if len(ingress) != 2 {
+		t.Fatalf("the Service has the addresses %v, want two", ingress)
+	}
+	for _, each := range ingress {
+		target := net.JoinHostPort(each.IP, "80")
+		c.waitAnswers("the nodes answer at "+target, client, target, "node-1", "node-2")
+		if by, _ := answers(client, target, tries); len(by) != 2 || by[""] > 0 {
+			t.Errorf("of %d connections to %s %v were answered, want all, by both nodes", tries,
+				target, by)
+		}
+	}
+	c.note("both nodes answered all of %d connections to the IPv4 address of a load balancer, and "+
+		"to its IPv6 address", tries)
 }

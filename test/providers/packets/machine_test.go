@@ -3,7 +3,11 @@
 package packets_test
 
 import (
+	"bufio"
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,8 +104,16 @@ func (m *machine) ip(t *testing.T, args ...string) {
 	}
 }
 
-// An Answer is what a client was told: which machine answered, and whose address it saw.
-type Answer struct{ Machine, Client string }
+// An Answer is what a client was told.
+type Answer struct {
+	// Machine answered, and Client is whose address it saw. Proxy is the version of the PROXY
+	// protocol by which it was told; "" for none.
+	Machine, Client, Proxy string
+	// ForwardedFor is the header X-Forwarded-For that reached the machine.
+	ForwardedFor string
+	// Certificate is the fingerprint of the server's certificate; "" without TLS.
+	Certificate string
+}
 
 // get opens a new connection to an address with a port. An error means no answer.
 func (m *machine) get(target string) (a Answer, err error) {
@@ -113,6 +125,30 @@ func (m *machine) get(target string) (a Answer, err error) {
 func (m *machine) ask(target string) (a Answer, err error) {
 	err = m.rpc.Call("Machine.Ask", target, &a)
 	return a, err
+}
+
+// open opens a connection that stays open, in place of the previous one, and sends a request on it.
+func (m *machine) open(t *testing.T, target string) (a Answer) {
+	t.Helper()
+	if err := m.rpc.Call("Machine.Open", target, &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// again sends another request on the open connection.
+func (m *machine) again() (a Answer, err error) {
+	err = m.rpc.Call("Machine.Again", struct{}{}, &a)
+	return a, err
+}
+
+// waitForTheEnd returns how long it took until the open connection was closed by the other side.
+func (m *machine) waitForTheEnd(t *testing.T) (took time.Duration) {
+	t.Helper()
+	if err := m.rpc.Call("Machine.WaitForTheEnd", struct{}{}, &took); err != nil {
+		t.Fatal(err)
+	}
+	return took
 }
 
 // load sends 20 requests a second, each by a new connection, until finish is called.
@@ -167,6 +203,8 @@ type Machine struct {
 	mu      sync.Mutex
 	servers map[int32]*http.Server
 	sockets []net.PacketConn
+	// conn is the open connection of a client.
+	conn net.Conn
 	// unload ends the load.
 	unload func() Report
 }
@@ -240,9 +278,14 @@ func (m *Machine) Listen(ports []int32, _ *struct{}) error {
 		if err != nil {
 			return err
 		}
-		server := &http.Server{Handler: m, ReadHeaderTimeout: answerTimeout}
+		server := &http.Server{
+			Handler: m, ReadHeaderTimeout: answerTimeout,
+			ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+				return context.WithValue(ctx, theConn{}, conn)
+			},
+		}
 		m.servers[port] = server
-		go func() { _ = server.Serve(listener) }()
+		go func() { _ = server.Serve(proxied{listener}) }()
 	}
 	return nil
 }
@@ -269,10 +312,52 @@ func (m *Machine) ListenUDP(ports []int32, _ *struct{}) error {
 					return
 				}
 				client, _, _ := net.SplitHostPort(from.String())
-				_, _ = socket.WriteTo([]byte(m.name+" "+client), from)
+				text, _ := json.Marshal(Answer{Machine: m.name, Client: client})
+				_, _ = socket.WriteTo(text, from)
 			}
 		}()
 	}
+	return nil
+}
+
+// Open is called by [machine.open].
+func (m *Machine) Open(target string, a *Answer) error {
+	if m.conn != nil {
+		_ = m.conn.Close()
+	}
+	var err error
+	if m.conn, err = net.DialTimeout("tcp", target, answerTimeout); err != nil {
+		return err
+	}
+	return m.Again(struct{}{}, a)
+}
+
+// Again is called by [machine.again].
+func (m *Machine) Again(_ struct{}, a *Answer) error {
+	if err := m.conn.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(m.conn, "GET / HTTP/1.1\r\nHost: web\r\n\r\n"); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(bufio.NewReader(m.conn), nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return json.NewDecoder(response.Body).Decode(a)
+}
+
+// WaitForTheEnd is called by [machine.waitForTheEnd].
+func (m *Machine) WaitForTheEnd(_ struct{}, took *time.Duration) error {
+	began := time.Now()
+	if err := m.conn.SetDeadline(began.Add(2 * time.Minute)); err != nil {
+		return err
+	}
+	if _, err := m.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("the connection does not end: %v", err)
+	}
+	*took = time.Since(began)
 	return nil
 }
 
@@ -289,38 +374,46 @@ func (m *Machine) Ask(target string, a *Answer) error {
 	if _, err := conn.Write([]byte("?")); err != nil {
 		return err
 	}
-	buffer := make([]byte, 256)
-	n, err := conn.Read(buffer)
-	if err != nil {
-		return err
-	}
-	a.Machine, a.Client, _ = strings.Cut(string(buffer[:n]), " ")
-	return nil
+	return json.NewDecoder(conn).Decode(a)
 }
 
 // ServeHTTP implements http.Handler.
 func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
-	_, _ = fmt.Fprintf(w, "%s %s", m.name, client)
+	conn, _ := r.Context().Value(theConn{}).(*proxiedConn)
+	_ = json.NewEncoder(w).Encode(Answer{
+		Machine: m.name, Client: client, Proxy: conn.version,
+		ForwardedFor: r.Header.Get("X-Forwarded-For"),
+	})
 }
 
 // Get is called by [machine.get].
 func (m *Machine) Get(target string, a *Answer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+target, nil)
+	if !strings.Contains(target, "://") {
+		target = "http://" + target
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err
 	}
-	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	response, err := (&http.Transport{
+		DisableKeepAlives: true,
+		// The test compares the certificate.
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	}).RoundTrip(request)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
+	if err := json.NewDecoder(response.Body).Decode(a); err != nil {
 		return err
 	}
-	a.Machine, a.Client, _ = strings.Cut(string(text), " ")
+	if response.TLS != nil {
+		a.Certificate = fingerprint(response.TLS.PeerCertificates[0].Raw)
+	}
 	return nil
 }
+
+func fingerprint(certificate []byte) string { return fmt.Sprintf("%x", sha256.Sum256(certificate)) }

@@ -18,7 +18,7 @@ import (
 
 // planes has a control plane for each test that runs: Nodes belong to the whole cluster. A test
 // waits for OpenStack most of the time.
-var planes = suite.NewPool(3, suite.Options{
+var planes = suite.NewPool(4, suite.Options{
 	Rules: []string{"../../../deploy/base/rbac.yaml"}, Check: suite.NothingForbidden,
 })
 

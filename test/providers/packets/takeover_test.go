@@ -30,88 +30,88 @@ const annotation = "loadbalancer.openstack.org/"
 // The load balancer and its Service are as openstack-cloud-controller-manager leaves them, after
 // its source, v1.36. Its own Manager is not there.
 func TestTakeover_OfOCCMsLoadBalancer_NoRequestFails(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "node-1", "node-2")
-	client := c.addClients("client")[0]
-	c.admitNodePorts()
-	service, id, target := c.leaveAsOCCM("web")
-	c.waitProvider(len(c.nodes))
-	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	onEach(t, func(t *testing.T, c *cluster) {
+		client := c.addClients("client")[0]
+		c.admitNodePorts()
+		service, id, target := c.leaveAsOCCM("web")
+		c.waitProvider(len(c.nodes))
+		c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
 
-	finish := client.load(t, target)
-	time.Sleep(3 * time.Second)
-	c.takeOver(service, id)
-	c.takeOver(service, id)
-	time.Sleep(3 * time.Second)
-	report := finish()
-	c.wantAllAnswered("the takeover", report, 200)
-	if all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers",
-		"loadbalancers"); len(all) != 1 || project.ID(all[0]) != id {
-		t.Errorf("load balancers: %v, want only %s", all, id)
-	}
-	c.note("fxccm took over a load balancer with the names and tags of OCCM, stopped, and another "+
-		"fxccm took over: of %d requests, 20 a second, none failed", report.Sent)
+		finish := client.load(t, target)
+		time.Sleep(3 * time.Second)
+		c.takeOver(service, id)
+		c.takeOver(service, id)
+		time.Sleep(3 * time.Second)
+		report := finish()
+		c.wantAllAnswered("the takeover", report, 200)
+		if all := c.User().List(project.LoadBalancer, "/lbaas/loadbalancers",
+			"loadbalancers"); len(all) != 1 || project.ID(all[0]) != id {
+			t.Errorf("load balancers: %v, want only %s", all, id)
+		}
+		c.note("fxccm took over a load balancer with the names and tags of OCCM, stopped, and another "+
+			"fxccm took over: of %d requests, 20 a second, none failed", report.Sent)
+	})
 }
 
 // OCCM's own program makes the load balancer, and serves it again after fxccm.
 func TestTakeover_FromTheProgramOfOCCMAndBack_NoRequestFails(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "node-1", "node-2")
-	client := c.addClients("client")[0]
-	c.admitNodePorts()
-	occmprogram.Grant(t, c.plane)
-	conf := c.writeOCCMConf()
-	begin := func() *replica.Process {
-		t.Helper()
-		return occmprogram.Start(t, c.plane, patientLease(), conf, "--cluster-name=kubernetes",
-			"--configure-cloud-routes=false")
-	}
-	waitEnsured := func(p *replica.Process) {
-		t.Helper()
-		c.Wait("OCCM has ensured the load balancer", func() error {
-			text, err := os.ReadFile(p.Log)
-			if err == nil && occmprogram.Ensured(strings.Split(string(text), "\n"),
-				metav1.NamespaceDefault, "web") < 0 {
-				err = errors.New("not yet")
-			}
-			return errors.Join(err, p.Trouble())
-		})
-		c.tell("OCCM has ensured the load balancer")
-	}
-	end := func(p *replica.Process) {
-		t.Helper()
-		if err := p.End(endLimit); err != nil {
-			t.Error(err)
+	onEach(t, func(t *testing.T, c *cluster) {
+		client := c.addClients("client")[0]
+		c.admitNodePorts()
+		occmprogram.Grant(t, c.plane)
+		conf := c.writeOCCMConf()
+		begin := func() *replica.Process {
+			t.Helper()
+			return occmprogram.Start(t, c.plane, patientLease(), conf, "--cluster-name=kubernetes",
+				"--configure-cloud-routes=false")
 		}
-	}
+		waitEnsured := func(p *replica.Process) {
+			t.Helper()
+			c.Wait("OCCM has ensured the load balancer", func() error {
+				text, err := os.ReadFile(p.Log)
+				if err == nil && occmprogram.Ensured(strings.Split(string(text), "\n"),
+					metav1.NamespaceDefault, "web") < 0 {
+					err = errors.New("not yet")
+				}
+				return errors.Join(err, p.Trouble())
+			})
+			c.tell("OCCM has ensured the load balancer")
+		}
+		end := func(p *replica.Process) {
+			t.Helper()
+			if err := p.End(endLimit); err != nil {
+				t.Error(err)
+			}
+		}
 
-	program := begin()
-	c.join(slices.Collect(maps.Keys(c.nodes)))
-	service, target := c.expose("web", ccmtest.ServiceAnnotation(
-		"service.beta.kubernetes.io/openstack-internal-load-balancer", "true"))
-	waitEnsured(program)
-	c.waitProvider(len(c.nodes))
-	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
-	id := project.ID(c.Inventory().Of("load balancer")[0])
+		program := begin()
+		c.join(slices.Collect(maps.Keys(c.nodes)))
+		service, target := c.expose("web", ccmtest.ServiceAnnotation(
+			"service.beta.kubernetes.io/openstack-internal-load-balancer", "true"))
+		waitEnsured(program)
+		c.waitProvider(len(c.nodes))
+		c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+		id := project.ID(c.Inventory().Of("load balancer")[0])
 
-	finish := client.load(t, target)
-	time.Sleep(3 * time.Second)
-	for range 2 {
+		finish := client.load(t, target)
+		time.Sleep(3 * time.Second)
+		for range 2 {
+			end(program)
+			c.takeOver(service, id)
+			program = begin()
+			waitEnsured(program)
+			time.Sleep(5 * time.Second)
+		}
 		end(program)
 		c.takeOver(service, id)
-		program = begin()
-		waitEnsured(program)
-		time.Sleep(5 * time.Second)
-	}
-	end(program)
-	c.takeOver(service, id)
-	report := finish()
-	c.wantAllAnswered("the changes between OCCM and fxccm", report, 400)
-	if all := c.Inventory().Of("load balancer"); len(all) != 1 || project.ID(all[0]) != id {
-		t.Errorf("load balancers: %v, want only %s", all, id)
-	}
-	c.note("OCCM's own program served a load balancer, and fxccm and OCCM took it over from each "+
-		"other five times: of %d requests, 20 a second, none failed", report.Sent)
+		report := finish()
+		c.wantAllAnswered("the changes between OCCM and fxccm", report, 400)
+		if all := c.Inventory().Of("load balancer"); len(all) != 1 || project.ID(all[0]) != id {
+			t.Errorf("load balancers: %v, want only %s", all, id)
+		}
+		c.note("OCCM's own program served a load balancer, and fxccm and OCCM took it over from each "+
+			"other five times: of %d requests, 20 a second, none failed", report.Sent)
+	})
 }
 
 // takeOver runs fxccm until it serves the load balancer of the Service.
@@ -155,8 +155,8 @@ func (c *cluster) writeOCCMConf() (path string) {
 	path = filepath.Join(c.t.TempDir(), "cloud.conf")
 	text := fmt.Sprintf("[Global]\nauth-url = %s\nusername = %s\npassword = %q\n"+
 		"tenant-name = %s\ndomain-name = %s\nregion = %s\n[LoadBalancer]\nsubnet-id = %s\n"+
-		"lb-provider = ovn\nlb-method = SOURCE_IP_PORT\n", g.AuthURL, g.Username,
-		string(g.Password), g.TenantName, g.DomainName, g.Region, c.Subnets[4])
+		"lb-provider = %s\nlb-method = %s\n", g.AuthURL, g.Username, string(g.Password),
+		g.TenantName, g.DomainName, g.Region, c.Subnets[4], c.balancer.provider, c.balancer.method)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func (c *cluster) leaveAsOCCM(name string) (service *corev1.Service, id, target 
 	lbName := "kube_service_kubernetes_default_" + name
 	lb := c.User().Create(project.LoadBalancer, "/lbaas/loadbalancers", "loadbalancer",
 		project.Object{
-			"name": lbName, "provider": "ovn", "vip_subnet_id": c.Subnets[4],
+			"name": lbName, "provider": c.balancer.provider, "vip_subnet_id": c.Subnets[4],
 			"description": "Kubernetes external service default/" + name +
 				" from cluster kubernetes",
 			"tags": []string{lbName},
@@ -207,8 +207,8 @@ func (c *cluster) leaveAsOCCM(name string) (service *corev1.Service, id, target 
 				"name": "listener_0_" + lbName, "protocol": "TCP", "protocol_port": 80,
 				"connection_limit": -1, "tags": []string{lbName},
 				"default_pool": project.Object{
-					"name": "pool_0_" + lbName, "protocol": "TCP", "lb_algorithm": "SOURCE_IP_PORT",
-					"members": members,
+					"name": "pool_0_" + lbName, "protocol": "TCP",
+					"lb_algorithm": c.balancer.method, "members": members,
 				},
 			}},
 		})

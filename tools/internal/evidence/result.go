@@ -153,12 +153,18 @@ func (r *reader) end() *Result {
 
 const noMessage = "no message"
 
-var logged = regexp.MustCompile(`^\s+\w+\.go:\d+: (.*)`)
+var (
+	logged = regexp.MustCompile(`^\s+\w+\.go:\d+: (.*)`)
+	// byLogger is a line of a logger, as klog and testr write it.
+	byLogger = regexp.MustCompile(`^([IWEF]\d{4} \d\d:|"?level"?=)`)
+)
 
-// message is the last message of a test that was skipped or failed; earlier ones may be logs.
+// message is the last message of a test that was skipped or failed, without the lines of loggers;
+// earlier ones may be about the progress.
 func message(output []string) string {
 	for _, line := range slices.Backward(output) {
-		if match := logged.FindStringSubmatch(line); match != nil {
+		match := logged.FindStringSubmatch(line)
+		if match != nil && !byLogger.MatchString(match[1]) {
 			return cmp.Or(strings.TrimSpace(match[1]), noMessage)
 		}
 	}

@@ -51,6 +51,15 @@ func TestRead_EachOutcome_IsCountedWithItsReason(t *testing.T) {
 			Result{Skipped: 1, Problems: []Problem{{"A", "skipped", noMessage}}},
 			false, "0 passed, 1 skipped",
 		},
+		"a logger writes after the failure": {
+			[]string{
+				"run A", "output A     a_test.go:7: want 1",
+				"output A     run.go:8: I1130 01:04:07.554338] ccm: Term has drained",
+				"output A     run.go:9: level=INFO msg=done", "fail A", "fail",
+			},
+			Result{Failed: 1, Problems: []Problem{{"A", "failed", "want 1"}}},
+			false, "**1 failed**, 0 passed",
+		},
 		"a subtest fails": {
 			[]string{
 				"run A", "run A/x", "run B", "output A/x     a_test.go:7: want 1", "fail A/x",

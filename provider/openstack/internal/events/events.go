@@ -15,6 +15,7 @@ type Reason string
 
 // The reasons of events.
 const (
+	AffinityIgnored          Reason = "LoadBalancerAffinityIgnored"
 	AlgorithmIgnored         Reason = "LoadBalancerAlgorithmIgnored"
 	AvailabilityZonesIgnored Reason = "LoadBalancerAvailabilityZonesIgnored"
 	CertificateNotFound      Reason = "CertificateNotFound"
@@ -100,6 +101,11 @@ func Shorten(message string) string { return printable.Text(message, maxMessage)
 // OfServices are the events on Services.
 func OfServices() []Event {
 	return []Event{
+		{
+			AffinityIgnored,
+			"The provider ovn ignores the Service's sessionAffinity: each connection of a client may reach another node.",
+			"Remove sessionAffinity, or use another provider of Octavia.",
+		},
 		{
 			AlgorithmIgnored,
 			"The provider ovn supports only SOURCE_IP_PORT, so the requested lb-method is ignored.",

@@ -124,6 +124,7 @@ func (b *builder) build() (State, error) {
 	}
 	b.warnUnmonitored()
 	b.warnLeftOut()
+	b.warnAffinity()
 	return State{
 		Identity:       b.Identity,
 		LoadBalancer:   b.loadBalancer(address),
@@ -164,7 +165,7 @@ type State struct {
 	KeepFloatingIP bool
 	// SecurityGroup is nil if none is desired.
 	SecurityGroup *neutron.SecurityGroup
-	// Backends are the nodes that are members of any pool, even draining ones: their ports have the
+	// Backends are the nodes that are members of any pool, and draining ones: their ports have the
 	// security group. If pods are members, they are all nodes whose pods may be.
 	Backends []Backend
 	Features Features
@@ -483,6 +484,14 @@ func (b *builder) persistence() octavia.Persistence {
 		return sourceIP
 	}
 	return ""
+}
+
+func (b *builder) warnAffinity() {
+	if b.persistence() != "" && !b.Features.Persistence {
+		b.warn(events.AffinityIgnored, "the Service's sessionAffinity is ignored: the provider ovn "+
+			"forwards each connection of a client to any node; remove it, or set lb-provider to "+
+			"another provider")
+	}
 }
 
 // monitor returns nil for no monitor.

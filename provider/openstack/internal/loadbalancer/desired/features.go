@@ -38,6 +38,9 @@ type Features struct {
 	// KeepsClientAddress: members see the client's address, so a node's firewall can filter by it
 	// (ovn).
 	KeepsClientAddress bool
+	// Persistence keeps a client at a member. Of it, ovn's driver (8.0.0) uses only the timeout,
+	// which Octavia refuses for all but UDP and SCTP.
+	Persistence bool
 	// OnlySourceIPPort: the provider supports no other algorithm (ovn).
 	OnlySourceIPPort bool
 	// NamesMemberSubnet: each member needs the name of its subnet, because the provider refuses an
@@ -68,6 +71,7 @@ func FeaturesOf(provider string, minor int, serial bool) Features {
 		HTTP:               !ovn,
 		Weights:            !ovn,
 		KeepsClientAddress: ovn,
+		Persistence:        !ovn,
 		OnlySourceIPPort:   ovn,
 		NamesMemberSubnet:  ovn,
 		Serial:             serial,

@@ -24,6 +24,7 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 		"monitors for SCTP":     {0, func(f Features) bool { return f.SCTPMonitors }},
 		"HTTP, TLS and PROXY":   {0, func(f Features) bool { return f.HTTP }},
 		"weights":               {0, func(f Features) bool { return f.Weights }},
+		"persistence":           {0, func(f Features) bool { return f.Persistence }},
 	}
 	for name, feature := range has {
 		for minor := range 30 {

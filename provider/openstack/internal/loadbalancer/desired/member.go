@@ -80,11 +80,12 @@ func (b *builder) selected() []Node {
 	return selected
 }
 
-// backend returns false for a node that is not a member. A draining node is a member of weight 0 if
-// the provider supports weights.
+// backend returns false for a node without an address of the load balancer's family. A draining
+// node is a member of weight 0, or none if the provider has no weights; its connections drain
+// either way.
 func (b *builder) backend(node Node) (Backend, bool) {
 	address, ok := memberAddress(node.Node, b.memberFamily(), b.Places.MemberRange)
-	if !ok || node.Draining && !b.Features.Weights {
+	if !ok {
 		return Backend{}, false
 	}
 	return Backend{
@@ -248,6 +249,9 @@ func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Mem
 	}
 	members := make([]octavia.Member, 0, len(backends))
 	for _, each := range backends {
+		if each.Draining && !b.Features.Weights {
+			continue
+		}
 		m := octavia.Member{
 			Name:     each.Node,
 			Address:  each.Address,

@@ -234,7 +234,7 @@ func TestMembers_DrainingNodes(t *testing.T) {
 	}
 	d, notices = build(t, drain, withFeatures(ovn()))
 	wantTold(t, notices)
-	if !slices.Equal(namesOf(d), []string{"n2"}) || len(d.Backends) != 1 {
+	if !slices.Equal(namesOf(d), []string{"n2"}) || len(d.Backends) != 2 {
 		t.Errorf("without weights: %q, backends %+v", namesOf(d), d.Backends)
 	}
 	_, notices = build(t, drain, func(in *Input) { in.Nodes[1].Draining = true })

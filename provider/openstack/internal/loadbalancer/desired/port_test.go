@@ -227,12 +227,21 @@ func TestPort_Algorithm(t *testing.T) {
 }
 
 func TestSessionAffinity_IsDesired(t *testing.T) {
-	for affinity, want := range map[v1.ServiceAffinity]octavia.Persistence{
-		v1.ServiceAffinityClientIP: "SOURCE_IP", v1.ServiceAffinityNone: "", "": "",
+	for affinity, want := range map[v1.ServiceAffinity]struct {
+		is   octavia.Persistence
+		told []string // with ovn
+	}{
+		v1.ServiceAffinityClientIP: {"SOURCE_IP", []string{"LoadBalancerAffinityIgnored!"}},
+		v1.ServiceAffinityNone:     {},
+		"":                         {},
 	} {
-		d, _ := build(t, func(in *Input) { in.Service.Spec.SessionAffinity = affinity })
-		if got := d.Ports[0].Pool.Persistence; got != want {
-			t.Errorf("%q: persistence %q, want %q", affinity, got, want)
+		asked := func(in *Input) { in.Service.Spec.SessionAffinity = affinity }
+		d, notices := build(t, asked)
+		wantTold(t, notices)
+		if got := d.Ports[0].Pool.Persistence; got != want.is {
+			t.Errorf("%q: persistence %q, want %q", affinity, got, want.is)
 		}
+		_, notices = build(t, asked, withFeatures(ovn()))
+		wantTold(t, notices, want.told...)
 	}
 }

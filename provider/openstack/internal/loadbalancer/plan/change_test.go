@@ -217,6 +217,37 @@ func TestNode_NoLongerAMember_ItsPortLosesTheGroup(t *testing.T) {
 	}
 }
 
+// Until the members have changed, Octavia forwards clients to the old port.
+func TestSecurityGroup_MembersGetAnotherPort_TheOldOneIsClosedAfterThem(t *testing.T) {
+	c := made(t, desire(onePort, guarded))
+	want := desire(onePort, everyPort(func(_ int, p *octavia.Port) {
+		for i := range p.Pool.Members {
+			p.Pool.Members[i].Port = 8080
+		}
+	}), guarded, func(d *desired.State) {
+		d.SecurityGroup.Rules = []neutron.Rule{rule(8080, "10.0.0.0/24")}
+	})
+	p := change(c, want)
+	wantKinds(t, p, "CreateRule", "SetMembers", "DeleteRule")
+	if last, ok := p.Steps[2].(plan.DeleteRule); !ok || !last.AfterMembers {
+		t.Errorf("the last step does not wait for the members: %+v", p.Steps[2])
+	}
+	c.carryOut(t, want)
+}
+
+// Clients that are not allowed any more are refused before anything else changes.
+func TestSecurityGroup_OtherClientsOfAPort_TheRuleGoesAtOnce(t *testing.T) {
+	c := made(t, desire(onePort, guarded))
+	want := desire(onePort, nodes("node-1"), guarded, func(d *desired.State) {
+		d.SecurityGroup.Rules = []neutron.Rule{rule(30080, "10.0.1.0/24")}
+	})
+	p := change(c, want)
+	wantKinds(t, p, "CreateRule", "DeleteRule", "DeleteMember", "RemoveGroup")
+	if rule, ok := p.Steps[1].(plan.DeleteRule); !ok || rule.AfterMembers {
+		t.Errorf("the rule waits for the members: %+v", p.Steps[1])
+	}
+}
+
 // A node without a provider ID, or without port security, does not block the other nodes.
 func TestNode_WithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 	c := fresh()

@@ -11,7 +11,9 @@
 //
 // The order of the steps follows from possible failures, because a run stops at the first one.
 // First come steps that keep traffic flowing (members), then steps that restrict clients
-// (allowed_cidrs), then deletions, which free quota, then creations.
+// (allowed_cidrs), then deletions, which free quota, then creations. Ports of nodes are opened
+// before all of them and closed after all of them, so that a member can be reached for as long as
+// it is one.
 package plan
 
 import (

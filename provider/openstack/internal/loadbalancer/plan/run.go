@@ -27,6 +27,8 @@ var (
 	// ErrChanged means that a step would replace the load balancer's tags, or delete it, although
 	// it has changed since it was planned.
 	ErrChanged = errors.New("it was changed concurrently")
+	// errUnfinished means that members may not be changed yet.
+	errUnfinished = errors.New("its members are being changed")
 	// errNotDeleted means that Octavia still shows an object after its deletion.
 	errNotDeleted = errors.New("is not deleted")
 	// ErrQueued means that the load balancer was not requested yet, because others are being
@@ -83,8 +85,8 @@ func NewRunner(r Runner) *Runner {
 // Octavia makes one change of a load balancer at a time, and refuses others until it has finished.
 // So each step on the load balancer first waits for the end of the previous one, which takes from a
 // second to minutes. If no other load balancer is busy and the usual duration is known, the step is
-// tried after that time without a look. Steps with Neutron do not wait, and neither does a caller
-// after the last step.
+// tried after that time without a look. Steps with Neutron do not wait, except for those that close
+// a port of members, and neither does a caller after the last step.
 //
 // The errors wrap, where the caller can act on it:
 //
@@ -306,6 +308,18 @@ func (r *run) settle(ctx context.Context, mends bool) error {
 		return fmt.Errorf("the load balancer is %w", ErrFailed)
 	}
 	return nil
+}
+
+// finishMembers waits, if it must, until Octavia has carried out all changes. Where the provider
+// reports that too early, the next plan continues, after a look at all parts.
+func (r *run) finishMembers(ctx context.Context, must bool) error {
+	switch {
+	case !must || !r.status().Pending():
+		return nil
+	case r.result.LoadBalancer.ReportsEarly():
+		return r.pending(errUnfinished)
+	}
+	return r.settle(ctx, true)
 }
 
 func (r *run) wait(ctx context.Context) error {

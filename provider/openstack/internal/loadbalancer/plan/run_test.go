@@ -150,6 +150,50 @@ func TestRun_PendingForEver_EndsWithTheStepThatWaits(t *testing.T) {
 	}
 }
 
+func TestRun_PortIsClosedAfterTheMembers_OctaviaHasChangedThem(t *testing.T) {
+	for provider, isEarly := range map[string]bool{
+		"amphora": false, octavia.ProviderOVN: true,
+	} {
+		t.Run(provider, func(t *testing.T) {
+			s := newSlowSite(t, time.Minute)
+			rule := s.AddSecurityGroupRule(openstacktest.SecurityGroupRule{
+				SecurityGroupID: s.AddSecurityGroup(openstacktest.SecurityGroup{Name: "nodes"}),
+				Direction:       "ingress",
+			})
+			isOpen := func() bool {
+				return slices.ContainsFunc(s.SecurityGroupRules(),
+					func(r openstacktest.SecurityGroupRule) bool { return r.ID == rule })
+			}
+			start, lb := s.add("lb")
+			start.Provider = provider
+			closing := DeleteRule{ID: rule, AfterMembers: true}
+			done, err := s.run(start, 0,
+				UpdateLoadBalancer{ID: lb.ID, Name: "lb", Tags: []string{"a"}}, closing)
+			if !errors.Is(err, octavia.ErrPending) || len(done.Done) != 1 || !isOpen() {
+				t.Fatalf("the port is open: %t; the result is %+v, %v", isOpen(), done, err)
+			}
+			// Only the state of the load balancer shows that the change of this run is over.
+			start.Status = octavia.PendingUpdate
+			_, err = s.run(start, unlimited, closing)
+			if isEarly {
+				if !errors.Is(err, octavia.ErrPending) || !isOpen() {
+					t.Errorf("the port is open: %t; the error is %v", isOpen(), err)
+				}
+				start = s.seen(lb.ID)
+				start.Provider, start.Status = provider, octavia.Active
+				_, err = s.run(start, unlimited, closing)
+			}
+			s.must(err)
+			if is := s.is(lb.ID).ProvisioningStatus; !isEarly && is != openstacktest.StatusActive {
+				t.Errorf("the load balancer is %s", is)
+			}
+			if isOpen() {
+				t.Error("the port is not closed")
+			}
+		})
+	}
+}
+
 func TestRun_Busy_IsWaitedForAndTriedAgain(t *testing.T) {
 	for name, step := range map[string]func(openstacktest.LoadBalancer) Step{
 		"the load balancer itself": func(lb openstacktest.LoadBalancer) Step {

@@ -10,8 +10,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 )
 
-// openNodes opens the nodes to the load balancer before they become members. New rules are created
-// before old ones are deleted.
+// openNodes opens the nodes to the load balancer before they become members, and restricts the
+// clients of their ports. New rules are created before old ones are deleted.
 func (c *changer) openNodes() {
 	want, is := c.want.SecurityGroup, c.is.SecurityGroup
 	if want == nil {
@@ -39,7 +39,7 @@ func (c *changer) openNodes() {
 		}
 	}
 	for _, rule := range rules {
-		if !slices.ContainsFunc(want.Rules, rule.Same) {
+		if !slices.ContainsFunc(want.Rules, rule.Same) && c.isOfWantedPort(rule) {
 			c.add(DeleteRule{ID: rule.ID, Rule: rule})
 		}
 	}
@@ -51,6 +51,13 @@ func (c *changer) openNodes() {
 	}
 }
 
+// isOfWantedPort reports whether a rule admits clients to a port of members.
+func (c *changer) isOfWantedPort(rule neutron.Rule) bool {
+	return slices.ContainsFunc(c.want.SecurityGroup.Rules, func(r neutron.Rule) bool {
+		return r.Protocol == rule.Protocol && r.PortMin == rule.PortMin && r.PortMax == rule.PortMax
+	})
+}
+
 const othersGroup = "security group %s (%s) has the mark of another cluster; it stays as it is"
 
 // isOthersGroup: the name of a group consists of what a Service's API server reports.
@@ -58,8 +65,8 @@ func (p *planner) isOthersGroup(group neutron.SecurityGroup) bool {
 	return p.id.IsOthers(group.Tags) || p.isOfOtherCluster(group.Tags)
 }
 
-// closeNodes removes the group from the ports of nodes that are no longer members, and deletes an
-// unwanted group.
+// closeNodes deletes the rules of ports that no member has any more, removes the group from the
+// ports of nodes that are no longer members, and deletes an unwanted group.
 func (c *changer) closeNodes() {
 	is := c.is.SecurityGroup
 	switch {
@@ -67,11 +74,17 @@ func (c *changer) closeNodes() {
 	case c.want.SecurityGroup == nil:
 		c.removeSecurityGroup("not wanted any more")
 	default:
+		for _, rule := range is.Rules {
+			if !slices.ContainsFunc(c.want.SecurityGroup.Rules, rule.Same) &&
+				!c.isOfWantedPort(rule) {
+				c.add(DeleteRule{ID: rule.ID, Rule: rule, AfterMembers: true})
+			}
+		}
 		for _, port := range c.is.NodePorts {
 			if _, ok := c.backendOf(port); !ok && slices.Contains(port.SecurityGroups, is.ID) {
 				c.add(RemoveGroup{
 					GroupID: is.ID, GroupName: is.Name, Port: port,
-					Node: c.nodeOf(port), Why: "no member any more",
+					Node: c.nodeOf(port), Why: "no member any more", AfterMembers: true,
 				})
 			}
 		}

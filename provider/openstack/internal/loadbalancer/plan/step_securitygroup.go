@@ -22,11 +22,15 @@ type (
 		Group Ref
 		Rule  neutron.Rule
 	}
+	// DeleteRule closes a port. AfterMembers: Octavia must have carried out the changes of the
+	// members before, because until then it forwards connections to the port.
 	DeleteRule struct {
-		ID   string
-		Rule neutron.Rule
+		ID           string
+		Rule         neutron.Rule
+		AfterMembers bool
 	}
 	// AddGroup and RemoveGroup change the groups of a node's port, based on the observed revision.
+	// AfterMembers is as in DeleteRule.
 	AddGroup struct {
 		Group Ref
 		Port  neutron.NodePort
@@ -36,7 +40,8 @@ type (
 		GroupID, GroupName string
 		Port               neutron.NodePort
 		// Node is "" if it is unknown.
-		Node, Why string
+		Node, Why    string
+		AfterMembers bool
 	}
 	DeleteSecurityGroup struct{ ID, Name, Why string }
 )
@@ -90,6 +95,9 @@ func (s DeleteRule) String() string {
 func (s DeleteRule) predict(*predicted) bool { return true }
 
 func (s DeleteRule) take(ctx context.Context, r *run) error {
+	if err := r.finishMembers(ctx, s.AfterMembers); err != nil {
+		return err
+	}
 	return r.withNeutron(func() error { return r.Neutron.DeleteRule(ctx, s.ID) })
 }
 
@@ -116,6 +124,9 @@ func (s RemoveGroup) String() string {
 func (s RemoveGroup) predict(*predicted) bool { return true }
 
 func (s RemoveGroup) take(ctx context.Context, r *run) error {
+	if err := r.finishMembers(ctx, s.AfterMembers); err != nil {
+		return err
+	}
 	return r.withNeutron(func() error { return r.Neutron.RemoveGroup(ctx, s.Port, s.GroupID) })
 }
 

@@ -1,0 +1,146 @@
+//go:build linux
+
+package packets_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net/http"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/test/internal/project"
+)
+
+// What an amphora does for a client beyond forwarding, by the annotation that asks for it.
+func TestAmphora_TellsTheClientsAddress_ToTheNodes(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	c.balancer = amphora
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	for _, by := range []struct{ name, annotation, value string }{
+		{"v1", "proxy-protocol", "v1"},
+		{"v2", "proxy-protocol", "v2"},
+		{"http", "x-forwarded-for", "true"},
+	} {
+		_, target := c.expose(by.name,
+			ccmtest.ServiceAnnotation(annotation+by.annotation, by.value))
+		c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+		a, err := client.get(target)
+		switch {
+		case err != nil:
+			t.Errorf("%s: %v", by.name, err)
+		case by.name == "http" && (a.ForwardedFor != client.address || a.Proxy != ""),
+			by.name != "http" && (a.Client != client.address || a.Proxy != by.name):
+			t.Errorf("with %s the client %s is told as %+v", by.annotation, client.address, a)
+		}
+	}
+	c.note("the nodes were told the client's own address by the PROXY protocol, version 1 and 2, " +
+		"and by the header X-Forwarded-For")
+}
+
+func TestAmphora_ClientIsSilent_ItsConnectionEndsAfterTheTimeout(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	c.balancer = amphora
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	const timeout = 3 * time.Second // by default it is 50 s
+	_, target := c.expose("web",
+		ccmtest.ServiceAnnotation(annotation+"timeout-client-data", "3000"))
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	if a := client.open(t, target); !slices.Contains([]string{"node-1", "node-2"}, a.Machine) {
+		t.Fatalf("%+v answers", a)
+	}
+	lasts := client.waitForTheEnd(t)
+	if lasts < timeout-time.Second || lasts > 40*time.Second {
+		t.Errorf("a silent connection ended after %s, want %s", lasts, timeout)
+	}
+	c.note("with timeout-client-data of %s, a silent connection ended after %.1f s", timeout,
+		lasts.Seconds())
+}
+
+// The certificate is a secret of Barbican, as `openssl pkcs12` makes it.
+func TestAmphora_TerminatesTLS_WithTheCertificateOfBarbican(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	c.balancer = amphora
+	client := c.addClients("client")[0]
+	first, firstPrint := c.addCertificate("first")
+	second, secondPrint := c.addCertificate("second")
+	c.begin(internal)
+	const ref = annotation + "default-tls-container-ref"
+	_, target := c.expose("web", ccmtest.ServiceAnnotation(ref, first))
+	target = "https://" + target
+	waitFor := func(fingerprint string) {
+		t.Helper()
+		c.Wait("the certificate is "+fingerprint, func() error {
+			a, err := client.get(target)
+			if err == nil && a.Certificate != fingerprint {
+				err = fmt.Errorf("it is %+v", a)
+			}
+			return err
+		})
+	}
+	waitFor(firstPrint)
+	if by, _ := answers(client, target, tries); len(by) != 2 || by[""] > 0 {
+		t.Errorf("of %d connections %v were answered, want all, by both nodes", tries, by)
+	}
+	c.changeService("web", ccmtest.ServiceAnnotation(ref, second))
+	waitFor(secondPrint)
+	c.note("of %d TLS connections all were answered, with the certificate that is in Barbican; "+
+		"after a change of the annotation the other one was served", tries)
+}
+
+// addCertificate adds a certificate to Barbican, and returns its reference and its fingerprint.
+func (c *cluster) addCertificate(name string) (ref, digest string) {
+	c.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var text bytes.Buffer
+	for _, block := range []pem.Block{
+		{Type: "PRIVATE KEY", Bytes: secret}, {Type: "CERTIFICATE", Bytes: certificate},
+	} {
+		if err := pem.Encode(&text, &block); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	pack := exec.Command("openssl", "pkcs12", "-export", "-passout", "pass:")
+	pack.Stdin = &text
+	packed, err := pack.Output()
+	if err != nil {
+		c.t.Fatalf("openssl pkcs12: %v", err)
+	}
+	answer := c.User().Must(http.MethodPost, project.KeyManager, "/v1/secrets", project.Object{
+		"name": name, "payload": base64.StdEncoding.EncodeToString(packed),
+		"payload_content_type":     "application/octet-stream",
+		"payload_content_encoding": "base64",
+	})
+	return project.Text(answer.Object(), "secret_ref"), fingerprint(certificate)
+}
