@@ -35,16 +35,15 @@ func (r *reconciler) explain(err error) error {
 }
 
 // stillRefused returns the last refusal if the reconcile has annotated the Service, and the Service
-// has not changed otherwise: the service controller calls again at once after such a change.
+// has not changed otherwise: the service controller calls again at once after such a change, and
+// may do so again after the change of the condition.
 func (r *reconciler) stillRefused() error {
-	if r.repair || r.mode.nodes {
-		return nil
-	}
 	last := r.state.refusal
-	r.state.refusal = refusal{}
 	pause := last.until.Sub(r.of.config.Clock.Now())
-	if last.annotated == nil || pause <= 0 || !r.requestsSame(last.service) ||
+	if r.repair || r.mode.nodes || last.annotated == nil || pause <= 0 ||
+		!r.requestsSame(last.service) ||
 		!maps.Equal(last.annotated.Annotations, r.service.Annotations) {
+		r.state.refusal = refusal{}
 		return nil
 	}
 	return retryAfter(pause, "%s", last.message)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -689,25 +690,22 @@ func TestPage_PublishedAddresses_AreThoseOfTheTests(t *testing.T) {
 // A Service moves from a private network to the external one, and leaves its floating IP.
 func TestRecreated_InTheExternalNetwork_TheFloatingIPGoes(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
+	s, now := newTickingSite(t)
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	service := s.addService("web", 80)
 	c.ensure(service, node)
 	service = s.now(service)
 	annotations("network-id", s.external, "recreate", "true")(service)
 	s.update(service)
-	var status *v1.LoadBalancerStatus
-	for pass := 0; status == nil && pass < 200; pass++ {
-		// The old load balancer keeps its floating IP until the new one shows its network, so
-		// Neutron refuses once to attach it.
-		status, _ = c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
-			[]*v1.Node{node})
-		if err := c.forgetList(service.UID); err != nil {
-			t.Fatal(err)
-		}
+	// The old load balancer keeps its floating IP until the new one shows its network, so Neutron
+	// refuses once to attach it.
+	if err := c.attend(now, 5*time.Minute, service, node); err != nil {
+		t.Fatalf("the Service is not served after five minutes: %v", err)
 	}
-	if status == nil {
-		t.Fatal("the Service is not served after 200 passes")
+	status, err := c.EnsureLoadBalancer(t.Context(), "kubernetes", s.now(service),
+		[]*v1.Node{node})
+	if err != nil {
+		t.Fatal(err)
 	}
 	lbs := s.LoadBalancers()
 	if len(lbs) != 1 || len(status.Ingress) != 1 || status.Ingress[0].IP != lbs[0].VIPAddress ||

@@ -47,14 +47,14 @@ func (s *site) wantFewRequests(mark, most int) {
 		most, list.String())
 }
 
-// attend reconciles as the service controller does for this long: at once after a change of the
-// annotations, else after the pause of a RetryError, or after a growing pause. It returns the last
-// error.
+// attend reconciles as the service controller does for this long: at once and again after a change
+// of the annotations, else after the pause of a RetryError, or after a growing pause. It returns
+// the last error.
 func (c *cluster) attend(
 	now *clocktesting.FakeClock, lasts time.Duration, service *v1.Service, nodes ...*v1.Node,
 ) (last error) {
 	c.site.t.Helper()
-	failures := 0
+	failures, changes := 0, 0
 	for end := now.Now().Add(lasts); now.Now().Before(end); {
 		given := c.site.now(service)
 		_, last = c.EnsureLoadBalancer(c.site.t.Context(), "kubernetes", given, nodes)
@@ -62,6 +62,11 @@ func (c *cluster) attend(
 			return nil
 		}
 		if !maps.Equal(given.Annotations, c.site.now(service).Annotations) {
+			// The event about the condition, which is written later, may lead to a call of its own.
+			changes = 2
+		}
+		if changes > 0 {
+			changes--
 			continue
 		}
 		pause := min(5*time.Second<<failures, 5*time.Minute)
