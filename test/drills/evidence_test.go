@@ -34,8 +34,10 @@ func inTest(recorded time.Time) moment { return moment{machine.earliest(recorded
 
 func (a act) String() string {
 	return fmt.Sprintf("%s: %s from %s to %s", a.by.Name, a.what,
-		a.begin.recorded.Format("15:04:05.000000"), a.end.recorded.Format("15:04:05.000000"))
+		clockTime(a.begin.recorded), clockTime(a.end.recorded))
 }
+
+func clockTime(at time.Time) string { return at.Format("15:04:05.000000") }
 
 // acts are all mutating calls of the members, in the order in which they began.
 func (w *world) acts() ([]act, error) {
@@ -235,5 +237,32 @@ func (w *world) wantNothingLate() (late, unled int) {
 		}
 		return len(found)
 	}
-	return want("after the fence had closed", w.late), want("without a valid lease", w.unled)
+	late, unled = want("after the fence had closed", w.late), want("without a valid lease", w.unled)
+	if late+unled > 0 {
+		w.t.Logf("%d and %d acts; the tenures and the requests to the lease:", late, unled)
+		w.logLease()
+	}
+	return late, unled
+}
+
+// logLease logs who held the lease, and all writes to it.
+func (w *world) logLease() {
+	w.t.Helper()
+	history, err := w.tenures()
+	if err != nil {
+		w.t.Log(err)
+	}
+	for _, e := range history {
+		w.t.Logf("%s held it from %s to %s", e.holder, clockTime(e.from), clockTime(e.until))
+	}
+	writes, err := w.plane.Audit().Since(w.mark, controlplane.Mutating(),
+		func(r controlplane.AuditRecord) bool { return r.Namespace == w.name },
+		controlplane.ByResource("coordination.k8s.io", "leases"))
+	if err != nil {
+		w.t.Log(err)
+	}
+	for _, write := range writes {
+		w.t.Logf("%s %s from %s to %s: %d", write.UserAgent, write.Verb, clockTime(write.Time),
+			clockTime(write.Done), write.Code)
+	}
 }

@@ -305,9 +305,12 @@ func (w *world) disturb(random *rand.Rand, changes []change) {
 	for _, c := range changes {
 		leader := w.awaitBusy(time.Now())
 		time.Sleep(time.Duration(random.Int64N(int64(time.Second))))
+		began := time.Now()
 		if err := w.change(c, leader); err != nil {
 			w.t.Fatalf("%s: %v", c.name, err)
 		}
+		w.t.Logf("changed from %s to %s, while %s led: %s", clockTime(began),
+			clockTime(time.Now()), leader.Name, c.name)
 		// After a moment it is visible which process continues.
 		w.awaitBusy(time.Now().Add(replica.QuickLease().Duration))
 	}
