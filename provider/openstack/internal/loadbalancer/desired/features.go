@@ -19,7 +19,7 @@ type Features struct {
 	Flavors bool
 	// AvailabilityZones: API 2.14, not ovn.
 	AvailabilityZones bool
-	// AdditionalVIPs: API 2.26; with ovn API 2.29 (OpenStack 2025.1), the oldest that was tried.
+	// AdditionalVIPs: API 2.26; with ovn API 2.30 (OpenStack 2025.1), the oldest that was tried.
 	AdditionalVIPs bool
 	// MembersOfEachFamily: a VIP forwards to the members of its own family alone (ovn).
 	MembersOfEachFamily bool
@@ -65,7 +65,7 @@ func FeaturesOf(provider string, minor int, serial bool) Features {
 		AllowedCIDRs:        minor >= listener.Since("allowed_cidrs") && !ovn,
 		Flavors:             minor >= lb.Since("flavor_id") && !ovn,
 		AvailabilityZones:   minor >= lb.Since("availability_zone") && !ovn,
-		AdditionalVIPs:      minor >= 29 || minor >= 26 && !ovn,
+		AdditionalVIPs:      minor >= 30 || minor >= 26 && !ovn,
 		AllVIPsCIDRs:        minor >= 27 && !ovn,
 		HTTPMonitors:        !ovn,
 		UDPHTTPMonitors:     minor >= 16 && !ovn,

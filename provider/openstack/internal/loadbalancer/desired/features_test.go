@@ -27,13 +27,13 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 		"persistence":           {0, func(f Features) bool { return f.Persistence }},
 	}
 	for name, feature := range has {
-		for minor := range 30 {
+		for minor := range 31 {
 			got := feature.of(FeaturesOf("amphora", minor, false))
 			if got != (minor >= feature.since) {
 				t.Errorf("amphora, API 2.%d: %s: %t", minor, name, got)
 			}
 			got = feature.of(FeaturesOf(octavia.ProviderOVN, minor, false))
-			if got != (name == "tags" && minor >= 5 || name == "additional VIPs" && minor >= 29) {
+			if got != (name == "tags" && minor >= 5 || name == "additional VIPs" && minor >= 30) {
 				t.Errorf("ovn, API 2.%d: %s: %t", minor, name, got)
 			}
 		}

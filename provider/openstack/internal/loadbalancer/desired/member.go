@@ -16,7 +16,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// backends returns the backends, sorted by node. A node needs an address of a family of the members.
+// backends returns the backends, sorted by node. A node needs an address of one of the members'
+// families.
 func (b *builder) backends() []Backend {
 	if b.Pods != nil {
 		return b.hostBackends()

@@ -99,7 +99,7 @@ func TestMembers_SeveralAddresses_TheOneInTheMemberSubnet(t *testing.T) {
 func TestMembers_DualStackWithOVN_AreOfEachFamily(t *testing.T) {
 	withBoth := func(in *Input) {
 		dualStack(in)
-		in.Features = FeaturesOf(octavia.ProviderOVN, 29, false)
+		in.Features = FeaturesOf(octavia.ProviderOVN, 30, false)
 		in.Settings.ManageSecurityGroups = true
 		in.Settings.SourceRanges = []string{"192.0.2.0/24", "2001:db8::/64"}
 		in.Places.AdditionalMember.Subnet = neutron.Subnet{ID: "six", CIDR: "fd00::/64", IPv6: true}

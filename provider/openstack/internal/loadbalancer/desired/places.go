@@ -505,8 +505,8 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []Backend) ([]string, er
 	return subnets, nil
 }
 
-// located returns the possible members that have a server and an address of a family, by name, draining ones
-// last. If the selector chooses none of them, it returns all.
+// located returns the possible members that have a server and an address of a family, by name,
+// draining ones last. If the selector chooses none of them, it returns all.
 func (r *resolver) located(family v1.IPFamily) []Backend {
 	var all, selected []Backend
 	for _, node := range r.Nodes {

@@ -176,7 +176,8 @@ func (b *builder) rangesFrom() string {
 	return "pod-ranges in cloud.conf"
 }
 
-// ranges lists the ranges of the pods in the families of the members. A cluster with a range for each node has many.
+// ranges lists the ranges of the pods in the families of the members. A cluster with a range for
+// each node has many.
 func (b *builder) ranges() string {
 	const most = 3
 	var texts []string

@@ -129,7 +129,7 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 		why = fmt.Sprintf("dual stack needs Octavia API 2.26, but the cloud has 2.%d; upgrade Octavia",
 			b.Features.Minor)
 	default:
-		why = fmt.Sprintf("dual stack with the provider ovn needs Octavia API 2.29, but the cloud "+
+		why = fmt.Sprintf("dual stack with the provider ovn needs Octavia API 2.30, but the cloud "+
 			"has 2.%d; upgrade Octavia, or set lb-provider to another provider", b.Features.Minor)
 	}
 	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)

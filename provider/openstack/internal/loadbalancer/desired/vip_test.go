@@ -236,7 +236,7 @@ func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
 
 func TestDualStack_Unsupported_MessageNamesProviderOrVersion(t *testing.T) {
 	for why, features := range map[string]Features{
-		"dual stack with the provider ovn needs Octavia API 2.29, but the cloud has 2.27; " +
+		"dual stack with the provider ovn needs Octavia API 2.30, but the cloud has 2.27; " +
 			"upgrade Octavia, or set lb-provider to another provider": ovn(),
 		"dual stack needs Octavia API 2.26, but the cloud has 2.25; upgrade Octavia": FeaturesOf(
 			"amphora", 25, false),
