@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -42,7 +43,7 @@ type balancing struct {
 func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
 	series *metrics.Series, trouble *trouble.Report,
 	clusterUID func(context.Context) (string, error), shares shares,
-	hasAddress func(server, address string) bool,
+	addresses func(context.Context, []*v1.Node) map[string][]v1.NodeAddress,
 ) *balancing {
 	b := &balancing{
 		octavia: octavia.New(octavia.Config{
@@ -69,7 +70,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 		},
 		Routes:        routesOf(cfg.Route.RouterID, env.Config),
 		RemovalTaints: cfg.Instances.RemovalTaints,
-		HasAddress:    hasAddress,
+		Addresses:     addresses,
 		CheckAge:      shares.maxAge,
 		Kube:          b.kube,
 		Clock:         env.Clock,

@@ -212,7 +212,7 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 	}
 	if cfg.LoadBalancer.Enabled {
 		c.balancing = newBalancing(cfg, env, clients, series, trouble, nil, shares,
-			c.instances.HasAddress)
+			c.instances.Addresses)
 	}
 	if env.Registerer != nil {
 		c.quotas = &quota.Config{

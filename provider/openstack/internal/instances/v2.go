@@ -57,10 +57,7 @@ func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 func (i *Instances) metadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
-	p := refresh
-	if members.IsNew(node) {
-		p = initialize
-	}
+	p := metadataOf(node)
 	found, err := i.locate(ctx, node, p)
 	if err != nil {
 		return nil, err
@@ -75,15 +72,21 @@ func (i *Instances) metadata(ctx context.Context,
 		i.config.Logger.V(2).Info("Instance type unknown", "node", node.Name, "server", server.ID,
 			"error", err.Error())
 	}
-	addresses := nodeAddresses(server, found.ports, node.Status.Addresses, i.config.Networking)
-	i.tell(server.ID, addresses)
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,
-		NodeAddresses: addresses,
+		NodeAddresses: i.tell(node, found),
 		Zone:          labelValue(server.Zone),
 		Region:        i.config.Region,
 	}, nil
+}
+
+// metadataOf is the purpose of a lookup of the server of a node, with its addresses.
+func metadataOf(node *v1.Node) purpose {
+	if members.IsNew(node) {
+		return initialize
+	}
+	return refresh
 }
 
 func (i *Instances) providerID(s *server) ProviderID {

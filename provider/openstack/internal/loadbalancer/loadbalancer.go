@@ -68,8 +68,9 @@ type Config struct {
 	// RemovalTaints are further keys of taints that mark a node for removal. Such a node gets no
 	// new connections.
 	RemovalTaints []string
-	// HasAddress reports whether a server may have an address. nil: each may have each.
-	HasAddress func(server, address string) bool
+	// Addresses returns the addresses of the nodes' servers by the names of the nodes. A node is
+	// missing until OpenStack has shown its server. nil: each node has what it reports.
+	Addresses func(context.Context, []*v1.Node) map[string][]v1.NodeAddress
 	// CheckAge limits the age of the lists that a check for drift uses. Before a change, new ones
 	// are read. 0: new lists are always read.
 	CheckAge time.Duration
@@ -276,7 +277,11 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	if err := r.stillRefused(); err != nil {
 		return nil, err
 	}
-	return r.reconcile(ctx)
+	status, err := r.reconcile(ctx)
+	if err == nil && !r.repair && r.state.isUnverified.Load() {
+		l.repairs.queue.AddRateLimited(repair{service: service.UID})
+	}
+	return status, err
 }
 
 // forget frees the state of a deleted Service. A reconcile in progress keeps it until its end.

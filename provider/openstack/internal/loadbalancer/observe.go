@@ -90,8 +90,9 @@ func (r *reconciler) observe(
 	}
 	is.NeverServed = len(r.service.Status.LoadBalancer.Ingress) == 0 && r.found.role == plan.Owner
 	is.known = r.of.cache().Lookup(lb, r.identity.UID)
+	// A state with unverified members depends on the members that are there.
 	unchanged := is.known.Current && is.known.State.Hash == is.hash &&
-		(!r.deep || is.known.State.Compared)
+		(!r.deep || is.known.State.Compared) && len(want.Unverified) == 0
 	var err error
 	switch contents := is.known.Contents; {
 	case unchanged && contents == nil:

@@ -72,6 +72,9 @@ type reconciler struct {
 	notes    *notifier
 	// annotated is the Service after an annotation was written to it; nil for none.
 	annotated *v1.Service
+	// addresses are those of the nodes' servers; nil before they are read, or if each node has what
+	// it reports.
+	addresses map[string][]v1.NodeAddress
 }
 
 // begin locks the Service. The caller closes the reconciler. A silent one writes only events about
@@ -112,6 +115,9 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err == nil && r.found.whyLeaves != "" {
 		err = r.leave(ctx)
 	}
+	if err == nil {
+		err = r.awaiting(ctx, "Nova", r.readAddresses)
+	}
 	var want desired.State
 	if err == nil {
 		err = r.awaiting(ctx, r.placesFrom(), func(ctx context.Context) (err error) {
@@ -143,6 +149,14 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 		return nil, r.explain(err)
 	}
 	return r.status(), nil
+}
+
+// readAddresses reads the addresses of the nodes' servers, once. It never fails.
+func (r *reconciler) readAddresses(ctx context.Context) error {
+	if r.addresses == nil && r.of.config.Addresses != nil {
+		r.addresses = r.of.config.Addresses(ctx, r.of.objects.Load().nodesOr(r.nodes))
+	}
+	return nil
 }
 
 // waitWhilePending ends the reconcile while Octavia is at work.
@@ -177,7 +191,7 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	} else if lb.Status == octavia.Active {
 		r.of.cache().Confirm(lb, r.of.config.Clock.Now())
 	}
-	is, todo, err := r.diff(ctx, want, false)
+	want, is, todo, err := r.diff(ctx, want, false)
 	if err == nil {
 		err = r.waitForParts(is.Observed)
 	}
@@ -229,23 +243,46 @@ func (r *reconciler) waitForParts(is plan.Observed) error {
 	return nil
 }
 
-// diff compares. If the plan depends on fields that were not read just now, all are read first.
+// diff compares. If the plan depends on fields that were not read just now, all are read first. It
+// returns the desired state without the members that must wait for their servers.
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
-) (observed, plan.Plan, error) {
+) (desired.State, observed, plan.Plan, error) {
 	var is observed
 	if err := tracing.Do(ctx, "observe", func(ctx context.Context) (err error) {
 		is, err = r.observe(ctx, want, complete)
 		return err
 	}); err != nil {
-		return observed{}, plan.Plan{}, err
+		return desired.State{}, observed{}, plan.Plan{}, err
 	}
-	todo := planChange(ctx, want, is)
-	if complete || r.found.balancer == nil || is.suffices(want, todo) {
-		return is, todo, nil
+	verified, without := want.Verified(is.Pools)
+	todo := planChange(ctx, verified, is)
+	if complete || r.found.balancer == nil || is.suffices(verified, todo) {
+		r.noteUnverified(without)
+		return verified, is, todo, nil
 	}
 	r.of.cache().Invalidate(r.found.balancer.ID, r.identity.UID)
 	return r.diff(ctx, want, true)
+}
+
+// noteUnverified notes the nodes that must wait for their servers. The text names one of them, so
+// that it stays the same while others become known.
+func (r *reconciler) noteUnverified(nodes []string) {
+	r.state.isUnverified.Store(len(nodes) > 0)
+	if len(nodes) == 0 {
+		r.notes.tell(aboutMembers)
+		return
+	}
+	which := "node " + nodes[0] + " is"
+	if len(nodes) > 1 {
+		which = "node " + nodes[0] + " and others are"
+	}
+	r.notes.tell(aboutMembers, events.Notice{
+		Reason: events.NodeAddressForeign, Warning: true,
+		Message: which + " not a member yet, because OpenStack has not shown a server of the node " +
+			"with its address; retrying. Exclude a node without a server by the label " +
+			v1.LabelNodeExcludeBalancers,
+	})
 }
 
 // planChange plans in a span.
@@ -271,13 +308,16 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		return desired.State{}, err
 	}
 	pods, err := r.pods()
+	if err == nil {
+		err = r.readAddresses(ctx)
+	}
 	if err != nil {
 		return desired.State{}, err
 	}
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
-		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
+		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints, r.addresses),
 		Pods:     pods,
 		Settings: r.settings,
 

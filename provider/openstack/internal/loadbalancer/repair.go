@@ -61,6 +61,9 @@ type repairs struct {
 // errOld means that a repair would act on old lists.
 var errOld = errors.New("the lists are too old to act on")
 
+// errUnverified makes the repairs retry until the servers of all nodes are known.
+var errUnverified = errors.New("OpenStack has not shown the servers of all nodes")
+
 // repair is an item of the queue.
 type repair struct {
 	service types.UID
@@ -226,11 +229,21 @@ func (r *repairs) do(item repair) error {
 		if err != nil {
 			return err
 		}
-		if equality.Semantic.DeepEqual(*status, service.Status.LoadBalancer) {
-			return nil
+		if !equality.Semantic.DeepEqual(*status, service.Status.LoadBalancer) {
+			err = r.of.publish(ctx, service, status)
 		}
-		return r.of.publish(ctx, service, status)
+		if err == nil && r.isUnverified(item.service) {
+			err = errUnverified
+		}
+		return err
 	})
+}
+
+// isUnverified reports whether the load balancer of the Service lacks members whose servers are
+// unknown. Nothing else leads to a reconcile when the servers become known.
+func (r *repairs) isUnverified(service types.UID) bool {
+	state := r.of.states.get(service)
+	return state != nil && state.isUnverified.Load()
 }
 
 // inSpan calls f in the span of a repair. The span of a repair that is over has not failed.

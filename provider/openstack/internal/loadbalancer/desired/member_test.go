@@ -467,6 +467,78 @@ func TestBuild_NodeReportsAnUnreachableAddress_ItIsNoMember(t *testing.T) {
 }
 
 // A node writes its addresses itself, so it may report one of another server.
+// addresses are those of the servers of nodes, in pairs.
+func addresses(pairs ...string) map[string][]v1.NodeAddress {
+	all := map[string][]v1.NodeAddress{}
+	for i := 0; i < len(pairs); i += 2 {
+		all[pairs[i]] = append(all[pairs[i]],
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: pairs[i+1]})
+	}
+	return all
+}
+
+func TestVerified_ServerOfANodeIsUnknown_ItsMemberStaysAndNoneIsAdded(t *testing.T) {
+	nodes := []*v1.Node{node("n1", "10.0.0.1"), node("n2", "10.0.0.2")}
+	pool := func(port int, names ...string) []octavia.Pool {
+		p := octavia.Pool{}
+		for _, name := range names {
+			p.Members = append(p.Members, octavia.Member{Name: name, Address: "10.0.0.2", Port: port})
+		}
+		return []octavia.Pool{p}
+	}
+	deleted := pool(30080, "n2")
+	deleted[0].Members[0].Status = octavia.Deleted
+	for name, test := range map[string]struct {
+		pools  []octavia.Pool
+		serial bool
+		stays  bool
+	}{
+		"no pool":        {},
+		"it is a member": {pools: pool(30080, "n2"), stays: true},
+		"it is a member, and the provider is serial": {
+			pools: pool(30080, "member_n2_10.0.0.2_30080"), serial: true, stays: true,
+		},
+		"it is a member with the other kind of name": {
+			pools: pool(30080, "member_n2_10.0.0.2_30080"), stays: true,
+		},
+		"it is a member at another node port":          {pools: pool(31000, "n2"), stays: true},
+		"another node is a member at its address":      {pools: pool(30080, "n3")},
+		"its member was deleted, as Octavia shows yet": {pools: deleted},
+	} {
+		in := given()
+		in.Features.Serial = test.serial
+		in.Nodes = Candidates(nodes, nil, addresses("n1", "10.0.0.1"))
+		want, _, err := Build(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, without := want.Verified(test.pools)
+		names, left := 1, []string{"n2"}
+		if test.stays {
+			names, left = 2, nil
+		}
+		if len(namesOf(got)) != names || !slices.Equal(without, left) {
+			t.Errorf("%s: the members are %q without %q, want %d, without %q", name, namesOf(got),
+				without, names, left)
+		}
+		if len(namesOf(want)) != 2 {
+			t.Errorf("%s: the desired state was changed to %q", name, namesOf(want))
+		}
+	}
+	// A node whose server has the address precedes one that only reports it.
+	in := given()
+	in.Nodes = Candidates([]*v1.Node{node("a1", "10.0.0.2"), nodes[1]}, nil,
+		addresses("n2", "10.0.0.2"))
+	want, _, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, without := want.Verified(nil); !slices.Equal(namesOf(got), []string{"n2"}) ||
+		len(without) > 0 {
+		t.Errorf("the members are %q without %q, want n2", namesOf(got), without)
+	}
+}
+
 func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testing.T) {
 	const server = "11111111-1111-4111-8111-111111111111"
 	node := nodeOf(server, "n1", 0)
@@ -474,9 +546,9 @@ func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testin
 		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.9"},
 		v1.NodeAddress{Type: v1.NodeHostName, Address: "n1"})
 	before := node.DeepCopy()
-	has := func(id, address string) bool { return id != server || address == "10.0.0.1" }
 	in := given()
-	in.Nodes = Candidates([]*v1.Node{node, nodeOf("", "n2", 0)}, nil, has)
+	in.Nodes = Candidates([]*v1.Node{node, nodeOf("", "n2", 0)}, nil,
+		addresses("n1", "10.0.0.1", "n2", "10.0.0.2"))
 	want, notices, err := Build(in)
 	if err != nil {
 		t.Fatal(err)
@@ -488,8 +560,8 @@ func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testin
 	if !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("the members are %q", got)
 	}
-	const text = "node n1 reports 10.0.0.9, which its server " + server +
-		" does not have; no member gets such an address"
+	const text = "node n1 reports 10.0.0.9, which its server does not have; no member gets such " +
+		"an address"
 	if !slices.ContainsFunc(notices, func(n events.Notice) bool {
 		return n.Reason == events.NodeAddressForeign && n.Message == text
 	}) {

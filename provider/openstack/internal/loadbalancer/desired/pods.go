@@ -104,11 +104,21 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 	if !isReachable(endpoint.Address) {
 		return false
 	}
-	isInRange := slices.ContainsFunc(b.Pods.Ranges,
-		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
-	return isInRange || host != nil &&
+	return b.isInRange(endpoint) || host != nil &&
 		slices.ContainsFunc(reachableAddresses(host, familyOf(endpoint.Address)),
 			func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
+}
+
+func (b *builder) isInRange(endpoint members.Endpoint) bool {
+	return slices.ContainsFunc(b.Pods.Ranges,
+		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
+}
+
+// isUnverified reports whether an endpoint has an address of a host whose server is unknown.
+func (b *builder) isUnverified(endpoint members.Endpoint) bool {
+	return !b.isInRange(endpoint) && slices.ContainsFunc(b.Nodes, func(host Node) bool {
+		return host.Node != nil && host.Name == endpoint.Node && host.Unverified
+	})
 }
 
 // pods returns the members at a port. A draining endpoint gets no new connections.
@@ -116,6 +126,9 @@ func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 	found := b.endpointsAt(port).members
 	all := make([]octavia.Member, 0, len(found))
 	for _, each := range found {
+		if b.isUnverified(each) {
+			b.addUnverified(each.Address.String(), each.Node)
+		}
 		m := octavia.Member{
 			Name:    cmp.Or(each.Node, each.Address.String()),
 			Address: each.Address.String(), Port: int(each.Port),
