@@ -77,62 +77,74 @@ func nodeAddresses(
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
 }
 
-// toldAddresses are the addresses in an answer about a server.
-type toldAddresses struct {
-	addresses []v1.NodeAddress
-	at        time.Time
+// Server is the server of a node.
+type Server struct {
+	ID        string
+	Addresses []v1.NodeAddress
+}
+
+// toldServer is an answer about a server.
+type toldServer struct {
+	Server
+	at time.Time
 }
 
 // lacks reports whether a node reports an address that the answer does not have.
-func (t toldAddresses) lacks(node *v1.Node) bool {
+func (t toldServer) lacks(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Addresses, func(reported v1.NodeAddress) bool {
 		isIP := reported.Type == v1.NodeInternalIP || reported.Type == v1.NodeExternalIP
-		return isIP && !slices.ContainsFunc(t.addresses,
+		return isIP && !slices.ContainsFunc(t.Addresses,
 			func(a v1.NodeAddress) bool { return a.Address == reported.Address })
 	})
 }
 
-// addressTimeout limits the lookups of [Instances.Addresses]: load balancers wait for them.
-const addressTimeout = 15 * time.Second
+// LastServer returns the server of a node, by the last answer about it; false until OpenStack has
+// shown it. A node reports its addresses itself, and may report another server's.
+func (i *Instances) LastServer(node *v1.Node) (Server, bool) {
+	told, known := i.toldAbout(node)
+	return told.Server, known
+}
 
-// Addresses returns the addresses of the nodes' servers by the names of the nodes, by the last
-// answers about the servers. A node is missing until OpenStack has shown its server: it reports its
-// addresses itself, and may report another server's.
-//
-// A server is looked up if it was not, or if the last answer is old and lacks an address of the
-// node. As with [Instances.Has], a denial has no consequences.
-func (i *Instances) Addresses(
-	ctx context.Context, nodes []*v1.Node,
-) map[string][]v1.NodeAddress {
+func (i *Instances) toldAbout(node *v1.Node) (told toldServer, known bool) {
+	s, err := i.subjectOf(node)
+	if err != nil {
+		return toldServer{}, false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	told, known = i.told[s.key()]
+	return told, known
+}
+
+// serversTimeout limits [Instances.LookUpServers]: load balancers and routes wait for it.
+const serversTimeout = 15 * time.Second
+
+// LookUpServers looks servers of nodes up, so that [Instances.LastServer] returns them: those that
+// were not, and those of which the last answer is old and lacks an address of the node. As with
+// [Instances.Has], a denial has no consequences.
+func (i *Instances) LookUpServers(ctx context.Context, nodes ...*v1.Node) {
 	oldest := i.config.Clock.Now().Add(-i.config.RefreshAge)
 	open := slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
 		told, known := i.toldAbout(node)
 		return known && (told.at.After(oldest) || !told.lacks(node))
 	})
-	if len(open) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, addressTimeout)
-		defer cancel()
-		// All at once are one batch.
-		batch.InParallel(open, len(open), func(node *v1.Node) error {
-			err := i.learnAddresses(ctx, node)
-			if err != nil {
-				i.config.Logger.V(2).Info("Addresses of a node unknown", "node", node.Name,
-					"error", err.Error())
-			}
-			return err
-		})
+	if len(open) == 0 {
+		return
 	}
-	all := make(map[string][]v1.NodeAddress, len(nodes))
-	for _, node := range nodes {
-		if told, known := i.toldAbout(node); known {
-			all[node.Name] = told.addresses
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
+	// All at once are one batch.
+	batch.InParallel(open, len(open), func(node *v1.Node) error {
+		err := i.learnServer(ctx, node)
+		if err != nil {
+			i.config.Logger.V(2).Info("Server of a node unknown", "node", node.Name, "error",
+				err.Error())
 		}
-	}
-	return all
+		return err
+	})
 }
 
-// learnAddresses looks the server of a node up.
-func (i *Instances) learnAddresses(ctx context.Context, node *v1.Node) error {
+func (i *Instances) learnServer(ctx context.Context, node *v1.Node) error {
 	s, err := i.subjectOf(node)
 	if err != nil {
 		return err
@@ -144,16 +156,19 @@ func (i *Instances) learnAddresses(ctx context.Context, node *v1.Node) error {
 	return err
 }
 
-// toldAbout returns the last answer about the server of a node.
-func (i *Instances) toldAbout(node *v1.Node) (told toldAddresses, known bool) {
-	s, err := i.subjectOf(node)
-	if err != nil {
-		return toldAddresses{}, false
+// Addresses returns the addresses of the nodes' servers by the names of the nodes. A node is
+// missing until OpenStack has shown its server.
+func (i *Instances) Addresses(
+	ctx context.Context, nodes []*v1.Node,
+) map[string][]v1.NodeAddress {
+	i.LookUpServers(ctx, nodes...)
+	all := make(map[string][]v1.NodeAddress, len(nodes))
+	for _, node := range nodes {
+		if server, known := i.LastServer(node); known {
+			all[node.Name] = server.Addresses
+		}
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	told, known = i.told[s.key()]
-	return told, known
+	return all
 }
 
 // tell records an answer about the server of a node, and returns the addresses. A node that was
@@ -161,12 +176,15 @@ func (i *Instances) toldAbout(node *v1.Node) (told toldAddresses, known bool) {
 func (i *Instances) tell(node *v1.Node, found outcome) []v1.NodeAddress {
 	s, _ := i.subjectOf(node) // it has led to the server
 	server := found.servers[0]
-	told := toldAddresses{at: i.config.Clock.Now(), addresses: nodeAddresses(server, found.ports,
-		node.Status.Addresses, i.config.Networking)}
+	told := toldServer{at: i.config.Clock.Now(), Server: Server{
+		ID: server.ID,
+		Addresses: nodeAddresses(server, found.ports, node.Status.Addresses,
+			i.config.Networking),
+	}}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.told[s.key()], i.told[idKey(server.ID)] = told, told
-	return told.addresses
+	return told.Addresses
 }
 
 // orderByNetwork sorts the InternalIPs by the first of the networks in which they are, and those in
