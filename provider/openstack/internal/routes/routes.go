@@ -395,8 +395,8 @@ func (r *Routes) nextHops(
 	r.lookUpServers(ctx, node)
 	server, isKnown := r.lastServer(node)
 	if !isKnown {
-		return nil, server, fmt.Errorf("Nova: no server of node %s is known, to which the route "+
-			"would lead; retrying", node.Name)
+		return nil, server, kubernetesError("node %s has no server that OpenStack has shown; "+
+			"retrying", node.Name)
 	}
 	own := slices.DeleteFunc(slices.Clone(reported),
 		func(a netip.Addr) bool { return !hasAddress(server, a) })
