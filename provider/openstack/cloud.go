@@ -205,8 +205,8 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 			Project:  clients.Project,
 			RouterID: cfg.Route.RouterID,
 
-			LookUpServers: c.instances.LookUpServers,
-			LastServer:    c.instances.LastServer,
+			Server:     c.instances.Server,
+			LastServer: c.instances.LastServer,
 
 			Share:  shares.read,
 			MaxAge: shares.maxAge,

@@ -116,35 +116,34 @@ func (i *Instances) toldAbout(node *v1.Node) (told toldServer, known bool) {
 	return told, known
 }
 
-// serversTimeout limits [Instances.LookUpServers]: load balancers and routes wait for it.
+// serversTimeout limits the lookups of servers for which load balancers and routes wait.
 const serversTimeout = 15 * time.Second
 
-// LookUpServers looks servers of nodes up, so that [Instances.LastServer] returns them: those that
-// were not, and those of which the last answer is old and lacks an address of the node. As with
-// [Instances.Has], a denial has no consequences.
-func (i *Instances) LookUpServers(ctx context.Context, nodes ...*v1.Node) {
+// isDue reports whether the server of a node must be looked up: it was not, or the last answer is
+// old and lacks an address of the node.
+func (i *Instances) isDue(node *v1.Node) bool {
+	told, known := i.toldAbout(node)
 	oldest := i.config.Clock.Now().Add(-i.config.RefreshAge)
-	open := slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
-		told, known := i.toldAbout(node)
-		return known && (told.at.After(oldest) || !told.lacks(node))
-	})
-	if len(open) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
-	defer cancel()
-	// All at once are one batch.
-	batch.InParallel(open, len(open), func(node *v1.Node) error {
-		err := i.learnServer(ctx, node)
-		if err != nil {
-			i.config.Logger.V(2).Info("Server of a node unknown", "node", node.Name, "error",
-				err.Error())
-		}
-		return err
-	})
+	return !known || !told.at.After(oldest) && told.lacks(node)
 }
 
+// Server is [Instances.LastServer] after a lookup, if one is due. The error is that of the lookup,
+// or [ErrUnmatched]. As with [Instances.Has], a denial has no consequences.
+func (i *Instances) Server(ctx context.Context, node *v1.Node) (Server, error) {
+	var err error
+	if i.isDue(node) {
+		err = i.learnServer(ctx, node)
+	}
+	if server, known := i.LastServer(node); known {
+		return server, nil
+	}
+	return Server{}, cmp.Or(err, ErrUnmatched)
+}
+
+// learnServer looks the server of a node up, so that LastServer returns it.
 func (i *Instances) learnServer(ctx context.Context, node *v1.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
 	s, err := i.subjectOf(node)
 	if err != nil {
 		return err
@@ -161,7 +160,19 @@ func (i *Instances) learnServer(ctx context.Context, node *v1.Node) error {
 func (i *Instances) Addresses(
 	ctx context.Context, nodes []*v1.Node,
 ) map[string][]v1.NodeAddress {
-	i.LookUpServers(ctx, nodes...)
+	due := slices.DeleteFunc(slices.Clone(nodes),
+		func(node *v1.Node) bool { return !i.isDue(node) })
+	if len(due) > 0 {
+		// All at once are one batch.
+		batch.InParallel(due, len(due), func(node *v1.Node) error {
+			err := i.learnServer(ctx, node)
+			if err != nil {
+				i.config.Logger.V(2).Info("Server of a node unknown", "node", node.Name, "error",
+					err.Error())
+			}
+			return err
+		})
+	}
 	all := make(map[string][]v1.NodeAddress, len(nodes))
 	for _, node := range nodes {
 		if server, known := i.LastServer(node); known {

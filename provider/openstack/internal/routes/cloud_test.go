@@ -200,10 +200,16 @@ func (c *cluster) start() {
 		RouterID: c.site.router, Clock: c.clock, Logger: c.logger,
 	}
 	if c.servers != nil {
-		config.LookUpServers = func(context.Context, ...*v1.Node) {}
 		config.LastServer = func(n *v1.Node) (instances.Server, bool) {
 			server, known := c.servers[n.Name]
 			return server, known
+		}
+		config.Server = func(_ context.Context, n *v1.Node) (instances.Server, error) {
+			server, known := config.LastServer(n)
+			if !known {
+				return server, instances.ErrUnmatched
+			}
+			return server, nil
 		}
 	}
 	c.Routes = New(config)

@@ -58,10 +58,10 @@ type Config struct {
 	RouterID string
 	// Project returns the ID of the project of the credentials.
 	Project func(context.Context) (string, error)
-	// LookUpServers and LastServer are those of [instances.Instances]. Nil: each node has the
-	// addresses that it reports.
-	LookUpServers func(context.Context, ...*v1.Node)
-	LastServer    func(*v1.Node) (instances.Server, bool)
+	// Server and LastServer are those of [instances.Instances]. Nil: each node has the addresses
+	// that it reports.
+	Server     func(context.Context, *v1.Node) (instances.Server, error)
+	LastServer func(*v1.Node) (instances.Server, bool)
 	// Share shares reads with other clusters of the project. It may be nil.
 	Share sharing.Read
 	// MaxAge limits the age of the router that ListRoutes reports, if it is more than 5 minutes.
@@ -84,9 +84,9 @@ type Routes struct {
 	writes     *batch.Batches[*call]
 	record     *record
 	project    func(context.Context) (string, error)
-	// lookUpServers and lastServer are those of Config.
-	lookUpServers func(context.Context, ...*v1.Node)
-	lastServer    func(*v1.Node) (instances.Server, bool)
+	// server and lastServer are those of Config.
+	server     func(context.Context, *v1.Node) (instances.Server, error)
+	lastServer func(*v1.Node) (instances.Server, bool)
 
 	// confirming protects the next two fields, also during requests.
 	confirming sync.Mutex
@@ -131,7 +131,7 @@ func New(c Config) *Routes {
 	r := &Routes{
 		log: c.Logger, clock: c.Clock,
 		maxAge: max(listAge, c.MaxAge), pairsAge: max(pairsAge, c.MaxAge),
-		project: c.Project, lookUpServers: c.LookUpServers, lastServer: c.LastServer,
+		project: c.Project, server: c.Server, lastServer: c.LastServer,
 		known: map[route]string{}, recorded: map[route]string{}, paired: map[route]pairing{},
 	}
 	r.record = &record{
@@ -389,14 +389,15 @@ func (r *Routes) nextHops(
 	ctx context.Context, node *v1.Node, destination netip.Prefix,
 ) ([]netip.Addr, instances.Server, error) {
 	reported, err := nextHopsTo(node, destination)
-	if err != nil || r.lastServer == nil {
+	if err != nil || r.server == nil {
 		return reported, instances.Server{}, err
 	}
-	r.lookUpServers(ctx, node)
-	server, isKnown := r.lastServer(node)
-	if !isKnown {
-		return nil, server, kubernetesError("node %s has no server that OpenStack has shown; "+
-			"retrying", node.Name)
+	server, err := r.server(ctx, node)
+	switch {
+	case failure.Of(err) != nil, ctx.Err() != nil:
+		return nil, server, err
+	case err != nil:
+		return nil, server, kubernetesError("node %s: %w; retrying", node.Name, err)
 	}
 	own := slices.DeleteFunc(slices.Clone(reported),
 		func(a netip.Addr) bool { return !hasAddress(server, a) })

@@ -38,7 +38,7 @@ func TestCreateRoute_NodeReportsAnotherServersAddress_IsRefusedAndNothingIsWritt
 		"its server is unknown": {
 			know:     func(c *cluster) { c.servers = map[string]instances.Server{}; c.start() },
 			reported: []string{databases},
-			refused:  "node a has no server that OpenStack has shown",
+			refused:  "node a: no server matches the node",
 		},
 		"its server has the address in another network": {
 			know: func(c *cluster) { c.knowServer(databases) }, elsewhere: true,
