@@ -71,5 +71,5 @@ func (t ownTerm) EndpointInformers() (informers.SharedInformerFactory, error) {
 		informers.WithTransform(members.TrimEndpointSlice))
 	return informerview.New(factory, informerview.WithPanicHandler(func(err error) {
 		t.run.fail(fmt.Errorf("event handler: %w", err))
-	})), nil
+	}), informerview.WithFailureHandler(t.run.reportInformer)), nil
 }
