@@ -59,7 +59,7 @@ func (i *Instances) reportOf(node *v1.Node) Report {
 	return report
 }
 
-// lookupResult is the result of the last lookup for a new node; err is nil after a success.
+// lookupResult is the result of the last lookup for a node; err is nil after a success.
 type lookupResult struct {
 	err error
 	at  time.Time
@@ -100,17 +100,18 @@ func (i *Instances) NoteResult(
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !members.IsNew(node) {
-		delete(i.results, node.Name)
-		i.recordReplaced(node, err)
-		return
-	}
 	result := i.results[node.Name]
 	result.err, result.at = err, i.config.Clock.Now()
-	if err == nil {
+	switch isNew := members.IsNew(node); {
+	case err == nil && !isNew:
+		delete(i.results, node.Name)
+		return
+	case err == nil:
 		result.failingSince = time.Time{}
-	} else {
+	case isNew:
 		i.recordFailure(node, &result)
+	default:
+		i.recordReplaced(node, &result)
 	}
 	i.results[node.Name] = result
 }
@@ -122,14 +123,22 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 		result.failingSince = result.at
 	}
 	reason := nodeReason(result.err)
+	if reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupEventDelay {
+		return
+	}
+	i.warn(node, result, reason, "The node cannot be initialized: "+textOf(result.err))
+}
+
+// warn writes an event, unless a recent one has the same reason.
+func (i *Instances) warn(
+	node *v1.Node, result *lookupResult, reason events.Reason, text string,
+) {
 	if i.config.Recorder == nil ||
-		reason == result.reason && result.at.Sub(result.told) < eventInterval ||
-		reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupEventDelay {
+		reason == result.reason && result.at.Sub(result.told) < eventInterval {
 		return
 	}
 	result.reason, result.told = reason, result.at
-	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason),
-		"The node cannot be initialized: "+textOf(result.err))
+	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason), text)
 }
 
 // causes are the errors about which Nova has answered.
@@ -161,19 +170,19 @@ func textOf(err error) string {
 }
 
 // recordReplaced writes an event if the server of an initialized node is missing and the last list
-// has another one with the node's name. It sends no request. Nothing changes the provider ID of a
-// node. It is called with the lock held.
-func (i *Instances) recordReplaced(node *v1.Node, err error) {
+// has another one with the node's name, unless a recent event reports that. It sends no request.
+// Nothing changes the provider ID of a node. It is called with the lock held.
+func (i *Instances) recordReplaced(node *v1.Node, result *lookupResult) {
 	s, invalid := i.subjectOf(node)
-	if i.config.Recorder == nil || invalid != nil || nodeReason(err) != events.ServerNotFound {
+	if invalid != nil || nodeReason(result.err) != events.ServerNotFound {
 		return
 	}
 	for _, id := range i.lookups.listed(s.name) {
 		if id != s.id {
-			i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
+			i.warn(node, result, events.ServerReplaced, fmt.Sprintf(
 				"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
 					"the name %s; delete the Node, so that the kubelet registers it again",
-				s.id, id, s.name)
+				s.id, id, s.name))
 			return
 		}
 	}
