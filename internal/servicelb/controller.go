@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/internal/rights"
 	"github.com/fxccm/fxccm/internal/tracing"
@@ -127,9 +128,10 @@ type served struct {
 
 // failure is what was reported of a Service that fails.
 type failure struct {
-	// logged is the text of the last line of the log.
+	// logged is the text of the last line of the log, without IDs.
 	logged string
-	// recorded is when the events with these texts, objects and reasons were last recorded.
+	// recorded is when the events with these texts, without IDs, and with these objects and reasons
+	// were last recorded.
 	recorded map[string]time.Time
 }
 
@@ -347,7 +349,7 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 		if from == c.changed {
 			c.moved.Add(key) // an existing load balancer may lack nodes
 		}
-		if c.mustLog(key, err.Error()) {
+		if c.mustLog(key, printable.WithoutIDs(err.Error())) {
 			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
 				"service", key)
 		}
