@@ -287,7 +287,7 @@ func (c *cluster) ensureBy(
 // forgetList makes the next reconcile read the current load balancers, as it would after some time.
 func (c *cluster) forgetList(services ...types.UID) error {
 	for _, uid := range services {
-		unlock, _, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
+		unlock, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
 		if err != nil {
 			return err
 		}
