@@ -91,6 +91,7 @@ func (m *migration) writeRecord(ctx context.Context, r record) error {
 	config := &v1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: recordName, Labels: map[string]string{"app.kubernetes.io/part-of": fxccmName},
+			Annotations: map[string]string{fromAnnotation: m.occm.String()},
 		},
 		BinaryData: map[string][]byte{recordKey: packed.Bytes()},
 	}
@@ -105,14 +106,24 @@ func (m *migration) writeRecord(ctx context.Context, r record) error {
 	return nil
 }
 
+// findRecord returns nil if no record exists. The error is a [foreignError] if the record is not
+// for this OCCM.
+func (m *migration) findRecord(ctx context.Context) (*v1.ConfigMap, error) {
+	config, err := m.CoreV1().ConfigMaps(m.occm.Namespace).Get(ctx, recordName, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read ConfigMap %s: %w", recordName, err)
+	}
+	return config, m.checkFrom("ConfigMap", config)
+}
+
 // readRecord returns nil if there is no migration to continue.
 func (m *migration) readRecord(ctx context.Context) (*record, error) {
-	config, err := m.CoreV1().ConfigMaps(m.occm.Namespace).Get(ctx, recordName, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s: %w", recordName, err)
+	config, err := m.findRecord(ctx)
+	if config == nil || err != nil {
+		return nil, err
 	}
 	reader, err := gzip.NewReader(bytes.NewReader(config.BinaryData[recordKey]))
 	if err != nil {
@@ -130,6 +141,9 @@ func (m *migration) readRecord(ctx context.Context) (*record, error) {
 }
 
 func (m *migration) deleteRecord(ctx context.Context) error {
+	if config, err := m.findRecord(ctx); config == nil || err != nil {
+		return err
+	}
 	err := m.CoreV1().ConfigMaps(m.occm.Namespace).Delete(ctx, recordName, metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete ConfigMap %s: %w", recordName, err)
