@@ -274,10 +274,14 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err != nil {
 		return desired.State{}, err
 	}
+	nodes, err := r.reachableNodes(ctx)
+	if err != nil {
+		return desired.State{}, err
+	}
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
-		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
+		Nodes:    desired.Candidates(nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
 		Pods:     pods,
 		Settings: r.settings,
 
