@@ -30,10 +30,19 @@ type Pods struct {
 	RouterID string
 }
 
+// ReachedIn reports whether pods of a family can be members.
+func (p *Pods) ReachedIn(family v1.IPFamily) bool {
+	return slices.ContainsFunc(p.Ranges,
+		func(r netip.Prefix) bool { return familyOf(r.Addr()) == family })
+}
+
 // endpoints are the endpoints at a port of the Service.
 type endpoints struct {
 	// members are those that the load balancer forwards to, by address.
 	members []members.Endpoint
+	// ending are draining ones that are no members, because the provider has no weights. Their open
+	// connections still need their ports.
+	ending []members.Endpoint
 	// hasUnreached: others have an address that the load balancer must not forward to.
 	hasUnreached bool
 	// hasElsewhere: others are on nodes that may not be members.
@@ -61,8 +70,15 @@ func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 			members.Endpoints(b.Pods.Endpoints, port, family, mayBeMember)...)
 	}
 	if !b.Features.Weights {
-		at.members = slices.DeleteFunc(at.members,
-			func(each members.Endpoint) bool { return each.Draining })
+		all := at.members
+		at.members = nil
+		for _, each := range all {
+			if each.Draining {
+				at.ending = append(at.ending, each)
+			} else {
+				at.members = append(at.members, each)
+			}
+		}
 	}
 	return at
 }
@@ -134,7 +150,8 @@ func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 
 // podRules opens the ports of the pods at the nodes' ports.
 func (b *builder) podRules(port v1.ServicePort, sources []string) (rules []neutron.Rule) {
-	for _, each := range b.endpointsAt(port).members {
+	at := b.endpointsAt(port)
+	for _, each := range slices.Concat(at.members, at.ending) {
 		for _, source := range sources {
 			rules = append(rules, rule(strings.ToLower(transport(port)), int(each.Port), source))
 		}

@@ -237,6 +237,28 @@ func TestPods_SourceRangesWithOVN_RulesOpenTheTargetPortsToThem(t *testing.T) {
 	wantTold(t, notices, "LoadBalancerSourceRangesIgnored!")
 }
 
+// A rollout may change the number of a named port. The last pods of the old number are no members
+// of ovn, but their open connections must go on.
+func TestPods_DrainingWithOVN_TheirPortStaysOpen(t *testing.T) {
+	old := func(in *Input) {
+		before := *in.Pods.Endpoints[0]
+		before.Endpoints = []discoveryv1.Endpoint{leaving(pod("n1", "10.244.1.2"))}
+		before.Ports = []discoveryv1.EndpointPort{endpointPort("http", v1.ProtocolTCP, 9090)}
+		in.Pods.Endpoints = append(in.Pods.Endpoints, &before)
+	}
+	d, _ := build(t, withPods(pod("n1", "10.244.1.1")), old, managed, withFeatures(ovn()))
+	open := map[int]bool{}
+	for _, rule := range d.SecurityGroup.Rules {
+		open[rule.PortMin] = true
+	}
+	if !open[8080] || !open[9090] {
+		t.Errorf("rules %+v, want some for 8080 and 9090", d.SecurityGroup.Rules)
+	}
+	if got := d.Ports[0].Pool.Members; len(got) != 1 || got[0].Port != 8080 {
+		t.Errorf("members %+v", got)
+	}
+}
+
 // The nodes' ports are in their own subnet, whichever the members' is, and pods on a node that
 // drains serve until they end.
 func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T) {
@@ -262,10 +284,32 @@ func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 	}
 	existing := &octavia.LoadBalancer{VIP: octavia.VIP{SubnetID: s.frontV4, NetworkID: s.front}}
 	for _, manage := range []bool{false, true} {
-		in.Settings.ManageSecurityGroups = manage
-		places, _, err := Resolve(t.Context(), s.api, in, existing)
-		if err != nil || places.Member.ID != s.frontV4 {
-			t.Errorf("found %+v, %v", places, err)
+		for _, named := range []string{"", s.v4} {
+			in.Settings.ManageSecurityGroups, in.Settings.MemberSubnetID = manage, named
+			places, _, err := Resolve(t.Context(), s.api, in, existing)
+			if err != nil || places.Member.ID != s.frontV4 {
+				t.Errorf("member subnet %q: found %+v, %v", named, places, err)
+			}
+		}
+	}
+}
+
+// A VIP to which no member belongs would be an address that does not answer.
+func TestResolve_PodsOfOneFamilyAreReached_OVNHasNoVIPOfTheOther(t *testing.T) {
+	s := newSite(t)
+	nodes := []Node{{Node: s.addNode("a", "10.0.0.11", "fd00::11")}}
+	for ranges, want := range map[string]int{"10.244.0.0/16": 0, "fd00:244::/32": 1} {
+		places, _, err := Resolve(t.Context(), s.api, Input{
+			Service: service(v1.IPv4Protocol, v1.IPv6Protocol),
+			Pods: &Pods{Ranges: []netip.Prefix{
+				netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix(ranges),
+			}},
+			Nodes:    nodes,
+			Settings: settings.Settings{Internal: true},
+			Features: FeaturesOf(octavia.ProviderOVN, 30, false),
+		}, nil)
+		if err != nil || len(places.AdditionalVIPs) != want {
+			t.Errorf("%s: found %+v, %v", ranges, places, err)
 		}
 	}
 }
