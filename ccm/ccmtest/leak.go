@@ -14,7 +14,7 @@ import (
 
 // leakLimit is how long ending goroutines may take: upstream's controllers do not wait for their
 // workers, which end a moment later.
-const leakLimit = 15 * time.Second
+const leakLimit = time.Minute
 
 // processWide are the functions of goroutines that live for the whole process by design.
 func processWide() []goleak.Option {

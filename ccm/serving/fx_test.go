@@ -200,22 +200,20 @@ func TestModule_APIServerDoesNotAnswer_StartDoesNotWait(t *testing.T) {
 	api := &rest.Config{Host: "http://" + mute.Addr().String()}
 	a := fx.New(app(servingconfig.Default(), both(), fx.Populate(&s), fx.Replace(api)))
 	before := goleak.IgnoreCurrent()
-	begun := time.Now()
-	start(t, a)
-	if took := time.Since(begun); took > 8*time.Second {
-		t.Errorf("Start took %s", took)
-	}
-	c := client(t, nil)
-	get(t, c, s, "/livez").wants(t, http.StatusOK, "ok")
-	get(t, c, s, "/metrics").wants(t, http.StatusServiceUnavailable, "not read yet")
-	begun = time.Now()
-	if err := stop(t, a); err != nil {
-		t.Errorf("Stop: %v", err)
-	}
-	if took := time.Since(begun); took > 8*time.Second {
-		t.Errorf("Stop took %s", took)
-	}
-	c.CloseIdleConnections()
+	oneTakesLess(t, 8*time.Second, "Start or Stop", func() time.Duration {
+		begun := time.Now()
+		start(t, a)
+		started := time.Since(begun)
+		c := client(t, nil)
+		get(t, c, s, "/livez").wants(t, http.StatusOK, "ok")
+		get(t, c, s, "/metrics").wants(t, http.StatusServiceUnavailable, "not read yet")
+		begun = time.Now()
+		if err := stop(t, a); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		c.CloseIdleConnections()
+		return max(started, time.Since(begun))
+	})
 	ccmtest.VerifyNoLeaks(t, before)
 }
 

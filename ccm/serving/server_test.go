@@ -179,25 +179,40 @@ func TestStop_HandlerDoesNotEnd_ErrorNamesIt(t *testing.T) {
 // http.Server.Shutdown waits five seconds for a connection that has sent nothing. A load balancer
 // that only connects would delay each stop.
 func TestStop_UnusedConnections_DoNotDelayIt(t *testing.T) {
-	r := serve(t, nil)
-	silent, err := net.Dial("tcp", r.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	oneTakesLess(t, 5*time.Second, "the stop", func() time.Duration {
+		r := serve(t, nil)
+		silent, err := net.Dial("tcp", r.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		shaken, err := tls.Dial("tcp", r.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer shaken.Close()
+		begun := time.Now()
+		if err := r.stop(t, nil); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+		r.result <- nil // for the cleanup
+		return time.Since(begun)
+	})
+}
+
+// oneTakesLess fails the test if each of five tries takes as long as the limit. On a busy machine some
+// do.
+func oneTakesLess(t *testing.T, limit time.Duration, what string, try func() time.Duration) {
+	t.Helper()
+	var all []time.Duration
+	for range 5 {
+		took := try()
+		if took < limit {
+			return
+		}
+		all = append(all, took)
 	}
-	defer silent.Close()
-	shaken, err := tls.Dial("tcp", r.Addr().String(), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shaken.Close()
-	begun := time.Now()
-	if err := r.stop(t, nil); err != nil {
-		t.Errorf("Run: %v", err)
-	}
-	r.result <- nil // for the cleanup
-	if took := time.Since(begun); took >= 5*time.Second {
-		t.Errorf("the stop took %s", took)
-	}
+	t.Errorf("%s took %s, want less than %s", what, all, limit)
 }
 
 // onPort returns a configuration for the address.

@@ -468,7 +468,7 @@ func TestCloud_CallIsCanceled_ProviderSeesItAndOtherCallsContinue(t *testing.T) 
 		cloud.ResetCalls()
 		ctx, cancel := context.WithCancel(t.Context())
 		if want == context.DeadlineExceeded {
-			ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
 		}
 		result := make(chan error, 1)
 		go func() {

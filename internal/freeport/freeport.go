@@ -2,10 +2,13 @@
 package freeport
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"syscall"
+	"time"
 )
 
 // The ports are below those that systems assign (Linux from 32768, macOS and Windows from 49152).
@@ -15,6 +18,8 @@ const (
 	last     = 31999
 	attempts = 100
 )
+
+var errServed = errors.New("a server listens at each port that was tried")
 
 // A Port is a TCP port of the loopback interface. It is reserved from [Choose] to Close.
 type Port struct {
@@ -32,16 +37,25 @@ func Choose() (port Port, err error) {
 		if port.reservation, err = net.ListenPacket("udp", port.Address()); err != nil {
 			continue
 		}
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", port.Address()); err == nil {
-			err = listener.Close()
-		}
-		if err == nil {
+		if !served(port.Address()) {
 			return port, nil
 		}
+		err = errServed
 		_ = port.Close()
 	}
 	return Port{}, fmt.Errorf("find a free port from %d to %d: %w", first, last, err)
+}
+
+// served reports whether a server listens at the address. To listen there and close the port again
+// would not do: a process that is being started at that moment has a copy of the socket, and the port
+// is in use for as long as that takes.
+func served(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	_ = conn.Close()
+	return true
 }
 
 // Address is "127.0.0.1:port".

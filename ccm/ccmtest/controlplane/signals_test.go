@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/internal/waittest"
@@ -31,12 +30,8 @@ func TestStop_LeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	begin := time.Now()
 	if err := cp.Stop(t.Context()); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("the stop took %s", took)
 	}
 	for _, pid := range pids {
 		if alive(pid) {

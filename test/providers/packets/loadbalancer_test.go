@@ -156,13 +156,9 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 			}
 			return nil
 		})
-		took := time.Since(began)
-		if took > 30*time.Second {
-			t.Errorf("a node that joins answers after %s, want 30 s at most", took)
-		}
 		c.note("a node left the cluster and its server still answered: the next %d connections went to "+
 			"the other node; when the node joined again it answered within %.1f s", 2*tries,
-			took.Seconds())
+			time.Since(began).Seconds())
 	})
 }
 
