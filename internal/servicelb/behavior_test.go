@@ -1166,6 +1166,43 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"The time that a cloud names for the next call is kept also right after another client's change",
+		"", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) { s.Status.LoadBalancer.Ingress = nil })
+			w.wait(100 * time.Millisecond)
+			w.fail("ensure", retryIn(20*time.Second))
+			w.change("web", func(s *v1.Service) { s.Spec.LoadBalancerIP = "192.0.2.9" })
+			w.wait(15 * time.Second)
+			early := w.methods()
+			w.wait(10 * time.Second)
+			return errors.Join(want("early", early, []string{"ensure", "ensure"}),
+				want("later", w.methods(), []string{"ensure", "ensure", "ensure"}))
+		},
+	},
+	{
+		"The time that a cloud names for the end of a deletion is kept right after another client's change",
+		"seen: it is asked again after 5 s", "early: got [ensure get delete get delete]",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			w.change("web", func(s *v1.Service) { s.Status.LoadBalancer.Ingress = nil })
+			w.wait(100 * time.Millisecond)
+			w.fail("delete", retryIn(20*time.Second))
+			w.change("web", asClusterIP)
+			w.wait(15 * time.Second)
+			early := w.methods()
+			w.wait(10 * time.Second)
+			return errors.Join(want("early", early, []string{"ensure", "get", "delete"}),
+				want("later", w.methods(), []string{"ensure", "get", "delete", "get", "delete"}),
+				want("finalizer", w.hasFinalizer("web"), false))
+		},
+	},
+	{
 		"A Service that needs no load balancer any more when it is there is cleaned up without a Warning",
 		"seen: a Warning, because the API server refuses the address",
 		"Warnings: got [SyncLoadBalancerFailed",

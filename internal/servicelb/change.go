@@ -23,6 +23,11 @@ func (c *Controller) sameCleanUp(a, b *v1.Service) bool {
 		slices.Equal(a.Finalizers, b.Finalizers)
 }
 
+// sameAsked reports whether two versions of a Service need the same call.
+func (c *Controller) sameAsked(a, b *v1.Service) bool {
+	return c.Classes.want(a) && c.Classes.want(b) && sameRequest(a, b) || c.sameCleanUp(a, b)
+}
+
 // requested are the fields of a Service that a load balancer may depend on: those that upstream's
 // controller compares.
 func requested(service *v1.Service) v1.ServiceSpec {

@@ -110,6 +110,10 @@ type served struct {
 	// announced: an event says that the load balancer is being ensured, and none that it is.
 	// deleting: an event says that it is being deleted.
 	announced, deleting bool
+	// asked is the Service of the last call that the provider has not finished. Until repeat, the
+	// provider wants no other call for it.
+	asked  *v1.Service
+	repeat time.Time
 	// updated is when the members were last updated. Only the worker writes it, with mu.
 	updated time.Time
 

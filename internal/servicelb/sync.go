@@ -33,12 +33,32 @@ var (
 	errChanged  = api.NewRetryError("the Service has changed", updatePause)
 )
 
-// sync makes the call that a Service needs, if any.
+// sync makes the call that a Service needs, if any and if it is time.
 func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 	service, last, err := c.look(ctx, key)
 	if service == nil || err != nil {
 		return err
 	}
+	// What is queued for its own reason, such as another client's change, comes before its time.
+	if last != nil && last.asked != nil && c.sameAsked(last.asked, service) {
+		if wait := time.Until(last.repeat); wait > 0 {
+			return api.NewRetryError("it is not time yet", wait)
+		}
+	}
+	err = c.call(ctx, key, service, last)
+	if last = c.lastOf(key); last != nil {
+		last.asked = nil
+		if unfinished, ok := errors.AsType[*api.RetryError](err); ok {
+			last.asked, last.repeat = service, time.Now().Add(unfinished.RetryAfter())
+		}
+	}
+	return err
+}
+
+// call makes the call that a Service needs, if any.
+func (c *Controller) call(
+	ctx context.Context, key types.NamespacedName, service *v1.Service, last *served,
+) (err error) {
 	switch {
 	case !c.Classes.want(service):
 		return c.cleanUp(ctx, key, service, last)
