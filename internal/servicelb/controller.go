@@ -241,7 +241,7 @@ func (c *Controller) serviceChanged(before, after any) {
 	was, _ := before.(*v1.Service)
 	switch {
 	case before == after: // a resync
-	case last != nil && was != nil && c.sameCleanUp(was, now):
+	case was != nil && c.sameCleanUp(was, now):
 		// The clean-up has removed the address, or waits for the time of its next call.
 	case last == nil, !c.Classes.want(now), !sameRequest(last.service, now):
 		c.changed.Add(key)
