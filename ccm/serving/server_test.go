@@ -200,8 +200,8 @@ func TestStop_UnusedConnections_DoNotDelayIt(t *testing.T) {
 	})
 }
 
-// oneTakesLess fails the test if each of five tries takes as long as the limit. On a busy machine some
-// do.
+// oneTakesLess fails the test if each of five tries takes as long as the limit. On a busy machine
+// some do.
 func oneTakesLess(t *testing.T, limit time.Duration, what string, try func() time.Duration) {
 	t.Helper()
 	var all []time.Duration

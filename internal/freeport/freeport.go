@@ -47,8 +47,8 @@ func Choose() (port Port, err error) {
 }
 
 // served reports whether a server listens at the address. To listen there and close the port again
-// would not do: a process that is being started at that moment has a copy of the socket, and the port
-// is in use for as long as that takes.
+// would not do: a process that is being started at that moment has a copy of the socket, and the
+// port is in use for as long as that takes.
 func served(address string) bool {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *Controller) sync(ctx context.Context, key types.NamespacedName) error {
 	if service == nil || err != nil {
 		return err
 	}
-	// What is queued for its own reason, such as another client's change, comes before its time.
+	// Another client's change may have queued the Service earlier.
 	if last != nil && last.asked != nil && c.sameAsked(last.asked, service) {
 		if wait := time.Until(last.repeat); wait > 0 {
 			return api.NewRetryError("it is not time yet", wait)
