@@ -282,8 +282,9 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 			entry.regions = f.regions(m.value, section)
 		case null(m.value):
 			delete(entry.settings, key)
-			if isSecret(key) && (m.key.LineComment != "" || m.value.LineComment != "") {
-				entry.report(asWarning, f, m.value, section, written, beginsComment)
+			// yaml.v3 gives a comment in place of the value to the key.
+			if isSecret(key) && m.key.LineComment != "" {
+				entry.report(asWarning, f, m.key, section, written, beginsComment)
 				entry.problems[len(entry.problems)-1].isCutAway = true
 			}
 		case m.value.Kind != yaml.ScalarNode:
