@@ -622,7 +622,7 @@ func TestRegions_ClusterIsCleanedUp_LoadBalancersOfAllRegionsAreDeleted(t *testi
 	}
 }
 
-func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t *testing.T) {
+func TestRegions_ServiceRequestsAnotherRegion_StaysAndIsWarned(t *testing.T) {
 	for name, term := range map[string]func(*twoRegions){
 		"same term": func(*twoRegions) {}, "next term": (*twoRegions).open,
 	} {
@@ -636,18 +636,18 @@ func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t
 			term(r)
 			service = r.current(service).DeepCopy()
 			service.Annotations[wantsRegion] = "two"
-			err := r.ensure(service)
-			if err == nil || !strings.Contains(err.Error(), "cannot move to two") {
+			if err := r.ensure(service); err != nil {
 				t.Errorf("the error is %v", err)
 			}
+			r.wantCondition(service, corev1.ConditionTrue, "which cannot move")
 			if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 0 {
 				t.Errorf("%d and %d load balancers", n, m)
 			}
 			service.Annotations[wantsRegion] = "three"
-			if err := r.ensure(service); err == nil ||
-				!strings.Contains(err.Error(), `no region "three"`) {
+			if err := r.ensure(service); err != nil {
 				t.Errorf("for a region that does not exist, the error is %v", err)
 			}
+			r.wantCondition(service, corev1.ConditionTrue, "not a region of cloud.conf")
 			// After the load balancer is deleted, the Service may have one elsewhere.
 			if err := r.one.DeleteLoadBalancer(r.one.LoadBalancers()[0].ID); err != nil {
 				t.Fatal(err)
@@ -659,6 +659,48 @@ func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t
 			}
 		})
 	}
+}
+
+func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *testing.T) {
+	r := newTwoRegions(t)
+	r.open()
+	service := r.service("web", map[string]string{wantsRegion: "tow"})
+	if err := r.ensure(service); err == nil ||
+		!strings.Contains(err.Error(), `did you mean "two"?`) {
+		t.Errorf("the error is %v", err)
+	}
+	r.wantCondition(service, corev1.ConditionFalse, `did you mean "two"?`)
+	reported := r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
+	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerRefused {
+		t.Errorf("the status is %+v, want a refused Service", reported)
+	}
+	service = r.current(service).DeepCopy()
+	service.Annotations[wantsRegion] = "two"
+	if err := r.ensure(service); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 0 || m != 1 {
+		t.Errorf("%d and %d load balancers", n, m)
+	}
+	reported = r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
+	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerReady {
+		t.Errorf("the status is %+v, want a Service that is ready", reported)
+	}
+}
+
+// wantCondition checks the condition of a Service.
+func (r *twoRegions) wantCondition(
+	service *corev1.Service, status corev1.ConditionStatus, text string,
+) {
+	r.t.Helper()
+	for _, c := range r.current(service).Status.Conditions {
+		if c.Type == "fxccm.dev/LoadBalancerReady" && string(c.Status) == string(status) &&
+			c.Reason == "InvalidAnnotation" && strings.Contains(c.Message, text) {
+			return
+		}
+	}
+	r.t.Errorf("the conditions are %+v, want one that is %s with %q",
+		r.current(service).Status.Conditions, status, text)
 }
 
 func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {
