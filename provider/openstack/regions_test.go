@@ -634,8 +634,7 @@ func TestRegions_ServiceRequestsAnotherRegion_StaysAndIsWarned(t *testing.T) {
 				t.Fatal(err)
 			}
 			term(r)
-			service = r.current(service).DeepCopy()
-			service.Annotations[wantsRegion] = "two"
+			service = r.requests(service, "two")
 			if err := r.ensure(service); err != nil {
 				t.Errorf("the error is %v", err)
 			}
@@ -643,7 +642,7 @@ func TestRegions_ServiceRequestsAnotherRegion_StaysAndIsWarned(t *testing.T) {
 			if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 0 {
 				t.Errorf("%d and %d load balancers", n, m)
 			}
-			service.Annotations[wantsRegion] = "three"
+			service = r.requests(service, "three")
 			if err := r.ensure(service); err != nil {
 				t.Errorf("for a region that does not exist, the error is %v", err)
 			}
@@ -653,7 +652,7 @@ func TestRegions_ServiceRequestsAnotherRegion_StaysAndIsWarned(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.clock.Step(time.Minute)
-			service.Annotations[wantsRegion] = "two"
+			service = r.requests(service, "two")
 			if err := r.ensure(service); err != nil || len(r.two.LoadBalancers()) != 1 {
 				t.Errorf("%v; there are %d load balancers", err, len(r.two.LoadBalancers()))
 			}
@@ -665,8 +664,9 @@ func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *test
 	r := newTwoRegions(t)
 	r.open()
 	service := r.service("web", map[string]string{wantsRegion: "tow"})
-	if err := r.ensure(service); err == nil ||
-		!strings.Contains(err.Error(), `did you mean "two"?`) {
+	balancers, _ := r.cloud.LoadBalancer()
+	if _, err := balancers.EnsureLoadBalancer(t.Context(), "kubernetes", service,
+		nil); err == nil || !strings.Contains(err.Error(), `did you mean "two"?`) {
 		t.Errorf("the error is %v", err)
 	}
 	r.wantCondition(service, corev1.ConditionFalse, `did you mean "two"?`)
@@ -674,8 +674,7 @@ func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *test
 	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerRefused {
 		t.Errorf("the status is %+v, want a refused Service", reported)
 	}
-	service = r.current(service).DeepCopy()
-	service.Annotations[wantsRegion] = "two"
+	service = r.requests(service, "two")
 	if err := r.ensure(service); err != nil {
 		t.Fatal(err)
 	}
@@ -686,6 +685,30 @@ func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *test
 	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerReady {
 		t.Errorf("the status is %+v, want a Service that is ready", reported)
 	}
+}
+
+// requests changes the region that a Service requests.
+func (r *twoRegions) requests(service *corev1.Service, region string) *corev1.Service {
+	r.t.Helper()
+	service = r.current(service).DeepCopy()
+	if service.Annotations == nil {
+		service.Annotations = map[string]string{}
+	}
+	service.Annotations[wantsRegion] = region
+	services := r.kube.CoreV1().Services(service.Namespace)
+	service, err := services.Update(r.t.Context(), service, metav1.UpdateOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	lister := r.factory.Core().V1().Services().Lister().Services(service.Namespace)
+	waittest.Until(r.t, "the informer sees the region", func() error {
+		seen, err := lister.Get(service.Name)
+		if err == nil && seen.Annotations[wantsRegion] != region {
+			err = fmt.Errorf("it is %q", seen.Annotations[wantsRegion])
+		}
+		return err
+	})
+	return service
 }
 
 // wantCondition checks the condition of a Service.
