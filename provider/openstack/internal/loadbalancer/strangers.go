@@ -34,7 +34,8 @@ func (r *reconciler) strangersAmong(
 	isTagged := slices.ContainsFunc(all,
 		func(lb octavia.LoadBalancer) bool { return isTaggedOwn(r.identity, lb) })
 	if i := slices.IndexFunc(all, named); i >= 0 {
-		isOurs := !isMarkedByOCCM(r.identity, all[i])
+		// One that is being deleted may have lost its proof, and is only waited for.
+		isOurs := all[i].Status.Gone() || !isMarkedByOCCM(r.identity, all[i])
 		if !isOurs {
 			isOurs, err = r.isOfThisCluster(ctx, all[i], isTagged)
 		}
