@@ -390,6 +390,29 @@ func TestOCCMs_OfThisCluster_IsTakenOver(t *testing.T) {
 	}
 }
 
+// Neither nodes nor the floating IP of the status are left while the load balancer is being deleted.
+func TestOCCMs_ServiceIsDeletedBeforeTheTakeover_NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	s, _ := newTickingSite(t)
+	service := s.addService("web", 80)
+	ours := s.addOCCMs(webName, s.subnet, "10.0.9.1")
+	service.Annotations[settings.AnnotationLoadBalancerID] = ours
+	service.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{
+		{IP: s.FloatingIPs()[0].Address},
+	}
+	s.update(service)
+	s.Provision(openstacktest.ProvisioningRule{
+		LoadBalancer: webName, Times: 1, Duration: 2 * deleteTimeout,
+	})
+	s.begin("cluster-1", s.kube).remove(service)
+	if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
+		t.Errorf("%+v and %+v are left", lbs, ips)
+	}
+	if said := s.said("Warning"); len(said) > 0 {
+		t.Errorf("the warnings are %q", said)
+	}
+}
+
 // While OCCM of the other cluster creates it, a load balancer has no members that show the cluster.
 func TestOCCMsOfAnotherCluster_GetsItsMembersLate_IsLeftAlone(t *testing.T) {
 	t.Parallel()
