@@ -99,9 +99,9 @@ func withNodes(w *world, h *hostile) func(*fleet.Params) {
 		// A busy machine must not cost a healthy cluster its Lease: its terms are counted.
 		p.Election.LeaseDuration.Duration = 2 * time.Minute
 		p.Election.RenewDeadline.Duration = time.Minute
-		// On a busy machine a healthy API server may not answer for some seconds, either.
+		// On a busy machine a healthy API server may not answer for ten seconds, either.
 		p.Limits = fleet.Limits{
-			ObjectBytes: 1 << 20, BytesPerSecond: 1 << 20, Outage: 10 * time.Second,
+			ObjectBytes: 1 << 20, BytesPerSecond: 1 << 20, Outage: 30 * time.Second,
 		}
 	}
 }
