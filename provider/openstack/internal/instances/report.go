@@ -98,11 +98,14 @@ func (i *Instances) NoteResult(
 			}
 		}
 	}
+	isNew := members.IsNew(node)
+	if !isNew {
+		i.recordReplaced(ctx, node, err)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !members.IsNew(node) {
+	if !isNew {
 		delete(i.results, node.Name)
-		i.recordReplaced(node, err)
 		return
 	}
 	result := i.results[node.Name]
@@ -160,23 +163,42 @@ func textOf(err error) string {
 	return text + "; " + strings.ToLower(advice[:1]) + advice[1:]
 }
 
-// recordReplaced writes an event if the server of an initialized node is missing and the last list
-// has another one with the node's name. It sends no request. Nothing changes the provider ID of a
-// node. It is called with the lock held.
-func (i *Instances) recordReplaced(node *v1.Node, err error) {
+// recordReplaced writes an event if the server of an initialized node is missing and another one
+// would be found for the node without its provider ID, which nothing changes.
+func (i *Instances) recordReplaced(ctx context.Context, node *v1.Node, err error) {
 	s, invalid := i.subjectOf(node)
 	if i.config.Recorder == nil || invalid != nil || nodeReason(err) != events.ServerNotFound {
 		return
 	}
-	for _, id := range i.lookups.listed(s.name) {
-		if id != s.id {
-			i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
-				"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
-					"the name %s; delete the Node, so that the kubelet registers it again",
-				s.id, id, s.name)
-			return
+	if other := i.successor(ctx, s); other != nil {
+		i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
+			"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
+				"the name %s; delete the Node, so that the kubelet registers it again",
+			s.id, other.ID, other.Name)
+	}
+}
+
+// successor returns another server with the name of the node, or with its system UUID and a similar
+// name; nil for none. A list of the last eventInterval answers, or a request for each.
+func (i *Instances) successor(ctx context.Context, s subject) *server {
+	since := i.config.Clock.Now().Add(-eventInterval)
+	candidates := []question{{name: s.name, systemUUID: s.systemUUID}}
+	if s.systemUUID != "" && s.systemUUID != s.id {
+		candidates = append(candidates, question{id: s.systemUUID})
+	}
+	for _, q := range candidates {
+		q.purpose, q.found, q.missing = refresh, since, since
+		found, err := i.lookups.find(ctx, &q)
+		if err != nil {
+			return nil
+		}
+		for _, other := range found.servers {
+			if other.ID != s.id && other.exists() && (q.id == "" || isDerived(s.name, other)) {
+				return other
+			}
 		}
 	}
+	return nil
 }
 
 // nodeReason names the cause of a failed lookup.
