@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,26 +180,33 @@ func (i *Instances) recordReplaced(ctx context.Context, node *v1.Node, err error
 }
 
 // successor returns another server with the name of the node, or with its system UUID and a similar
-// name; nil for none. A list of the last eventInterval answers, or a request for each.
+// name; nil for none. A list of the last eventInterval answers. Without one there are few nodes, and
+// one request each looks for the name and the UUID.
 func (i *Instances) successor(ctx context.Context, s subject) *server {
 	since := i.config.Clock.Now().Add(-eventInterval)
-	candidates := []question{{name: s.name, systemUUID: s.systemUUID}}
-	if s.systemUUID != "" && s.systemUUID != s.id {
-		candidates = append(candidates, question{id: s.systemUUID})
-	}
-	for _, q := range candidates {
-		q.purpose, q.found, q.missing = refresh, since, since
-		found, err := i.lookups.find(ctx, &q)
-		if err != nil {
-			return nil
-		}
-		for _, other := range found.servers {
-			if other.ID != s.id && other.exists() && (q.id == "" || isDerived(s.name, other)) {
-				return other
+	list, isRecent := i.lookups.remember(&question{list: true, found: since})
+	candidates := list.servers
+	if !isRecent {
+		for _, q := range []question{{name: s.name}, {id: s.systemUUID}} {
+			if q.key() == idKey(s.id) || q.id == "" && q.name == "" {
+				continue
 			}
+			q.purpose, q.found, q.missing = refresh, since, since
+			found, err := i.lookups.find(ctx, &q)
+			if err != nil {
+				return nil
+			}
+			candidates = append(candidates, found.servers...)
 		}
 	}
-	return nil
+	at := slices.IndexFunc(candidates, func(other *server) bool {
+		return other.ID != s.id && other.exists() && (nameKey(other.Name) == nameKey(s.name) ||
+			other.ID == s.systemUUID && isDerived(s.name, other))
+	})
+	if at < 0 {
+		return nil
+	}
+	return candidates[at]
 }
 
 // nodeReason names the cause of a failed lookup.
