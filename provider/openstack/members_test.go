@@ -1,7 +1,6 @@
 package openstack_test
 
 import (
-	"errors"
 	"net/http"
 	"slices"
 	"testing"
@@ -96,18 +95,13 @@ func TestMembers_NodeReportsAnotherServersAddress_ItIsNoMember(t *testing.T) {
 	}
 	members := func() (addresses []string) {
 		t.Helper()
-		ended := make(chan error, 1)
-		go func() { ended <- q.ensure(node) }()
-		for err := errors.New("it goes on"); err != nil; {
-			select {
-			case err = <-ended:
-				if err != nil {
-					t.Fatal(err)
-				}
-			case <-time.After(time.Millisecond):
-				// A change waits for the load balancer.
-				q.clock.Step(time.Second)
-			}
+		err := untilDone(q.clock, func() error {
+			_, err := q.balancers.EnsureLoadBalancer(t.Context(), "kubernetes", q.service,
+				[]*corev1.Node{node})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		for _, member := range q.LoadBalancers()[0].Pools[0].Members {
 			addresses = append(addresses, member.Address)

@@ -434,7 +434,7 @@ func (r *twoRegions) ensure(service *corev1.Service) error {
 	for i := range nodes.Items {
 		all = append(all, &nodes.Items[i])
 	}
-	return r.untilDone(func() error {
+	return untilDone(r.clock, func() error {
 		_, err := balancers.EnsureLoadBalancer(r.t.Context(), "kubernetes", service, all)
 		return err
 	})
@@ -442,7 +442,7 @@ func (r *twoRegions) ensure(service *corev1.Service) error {
 
 // untilDone repeats a call while its error means that Octavia has not finished. The clock advances
 // while the call waits for it.
-func (r *twoRegions) untilDone(call func() error) error {
+func untilDone(clock *clocktesting.FakeClock, call func() error) error {
 	done := make(chan error, 1)
 	start := func() { go func() { done <- call() }() }
 	start()
@@ -453,11 +453,11 @@ func (r *twoRegions) untilDone(call func() error) error {
 			if !errors.As(err, &retry) {
 				return err
 			}
-			r.clock.Step(retry.RetryAfter())
+			clock.Step(retry.RetryAfter())
 			start()
 		case <-time.After(time.Millisecond):
-			if r.clock.HasWaiters() {
-				r.clock.Step(time.Second)
+			if clock.HasWaiters() {
+				clock.Step(time.Second)
 			}
 		}
 	}
@@ -545,7 +545,7 @@ func TestRegions_Services_AreBalancedInTheirRegionWithItsNodes(t *testing.T) {
 	service = r.current(service).DeepCopy()
 	delete(service.Annotations, wantsRegion)
 	balancers, _ := r.cloud.LoadBalancer()
-	if err := r.untilDone(func() error {
+	if err := untilDone(r.clock, func() error {
 		return balancers.EnsureLoadBalancerDeleted(t.Context(), "kubernetes", service)
 	}); err != nil {
 		t.Fatal(err)
@@ -608,7 +608,7 @@ func TestRegions_ClusterIsCleanedUp_LoadBalancersOfAllRegionsAreDeleted(t *testi
 	if left, err := cleaner.CleanUpCluster(t.Context(), "cluster-2"); err != nil || left != nil {
 		t.Errorf("for another cluster: %q, %v", left, err)
 	}
-	if err := r.untilDone(func() error {
+	if err := untilDone(r.clock, func() error {
 		left, err := cleaner.CleanUpCluster(t.Context(), "cluster-1")
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("left: %q", left)
