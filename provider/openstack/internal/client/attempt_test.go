@@ -34,6 +34,9 @@ func hang(t *testing.T, before func(http.ResponseWriter)) http.HandlerFunc {
 		case <-r.Context().Done():
 		case <-end:
 		}
+		// A return would send an empty response, which a client that closes a TLS connection may
+		// still read.
+		panic(http.ErrAbortHandler)
 	}
 }
 
