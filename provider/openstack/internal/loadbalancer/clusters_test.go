@@ -18,7 +18,8 @@ import (
 // another returns the same cloud for another cluster.
 func (s *site) another() *site {
 	return &site{
-		Cloud: s.Cloud, t: s.t, kube: newKube(), defaults: s.defaults, clock: s.clock,
+		Cloud: s.Cloud, t: s.t, kube: newKube(), defaults: s.defaults,
+		clock: s.clock, pause: s.pause,
 		network: s.network, subnet: s.subnet, external: s.external, serial: s.serial + 100,
 	}
 }

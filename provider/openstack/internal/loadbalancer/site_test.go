@@ -48,6 +48,8 @@ type site struct {
 	requireOwnerMark bool
 
 	clock clock.Clock
+	// pause lets a moment pass if the clock is a fake one.
+	pause func()
 
 	network, subnet, external string
 	// floating is the subnet of the external network.
@@ -75,6 +77,7 @@ func newIsolatedSite(t *testing.T, options ...openstacktest.Option) *site {
 	t.Helper()
 	s := &site{
 		Cloud: openstacktest.NewCloud(options...), t: t, clock: clock.RealClock{},
+		pause:    func() {},
 		defaults: settings.Defaults{LoadBalancer: cloudconf.Default().LoadBalancer},
 	}
 	s.kube, s.watching = newWatchableKube()
@@ -91,8 +94,8 @@ func newTickingSite(
 	t.Helper()
 	now := clocktesting.NewFakeClock(time.Now().Truncate(time.Second))
 	s := newSite(t, append(options, openstacktest.WithClock(now))...)
-	s.clock = now
-	waittest.Tick(t, now, 100*time.Millisecond)
+	s.clock = waittest.Tick(t, now, 100*time.Millisecond)
+	s.pause = func() { now.Step(100 * time.Millisecond) }
 	return s, now
 }
 
@@ -276,6 +279,7 @@ func (c *cluster) ensureBy(
 		if !isWait(err) {
 			c.site.t.Fatalf("ensure %s: %v", service.Name, err)
 		}
+		c.site.pause()
 		if err := c.forgetList(service.UID); err != nil {
 			c.site.t.Fatal(err)
 		}
@@ -286,6 +290,7 @@ func (c *cluster) ensureBy(
 
 // forgetList makes the next reconcile read the current load balancers, as it would after some time.
 func (c *cluster) forgetList(services ...types.UID) error {
+	c.site.pause()
 	for _, uid := range services {
 		unlock, _, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
 		if err != nil {
@@ -319,6 +324,7 @@ func (c *cluster) remove(service *v1.Service) {
 		if !isWait(err) {
 			c.site.t.Fatalf("delete %s: %v", service.Name, err)
 		}
+		c.site.pause()
 	}
 	c.site.t.Fatalf("%s is not deleted after 200 passes", service.Name)
 }

@@ -51,11 +51,9 @@ func newSlowSite(
 ) *runSite {
 	t.Helper()
 	now := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := makeRunSite(t, now,
+	return makeRunSite(t, now,
 		append(options, openstacktest.WithClock(now), openstacktest.WithProvisioning(provisioning),
 			openstacktest.WithTokenLife(24*time.Hour))...)
-	waittest.Tick(t, now, 500*time.Millisecond)
-	return s
 }
 
 func makeRunSite(
@@ -69,7 +67,7 @@ func makeRunSite(
 	t.Cleanup(s.Close)
 	var clocks clock.Clock = clock.RealClock{}
 	if now != nil {
-		clocks = now
+		clocks = waittest.Tick(t, now, 500*time.Millisecond)
 	}
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
