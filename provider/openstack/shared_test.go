@@ -221,21 +221,13 @@ func (p *project) rest(minutes int) map[string]int {
 				p.t.Error(err)
 			}
 		}
-		since := p.clock.Now().Add(-5 * time.Minute)
+		// A check that has just become due has begun. Time that passed during it would make its
+		// lists too old.
+		since := p.clock.Now().Add(1 - 5*time.Minute)
 		waittest.Until(p.t, fmt.Sprintf("the work of minute %d is done", minute),
 			func() error { return p.unchecked(since) })
-		p.settle()
 	}
 	return p.Counts()
-}
-
-// settle waits until no request has come for a moment: time that passes during a repair would make
-// its lists too old.
-func (p *project) settle() {
-	const moment = 40 * time.Millisecond
-	for seen := -1; seen != len(p.Calls()); time.Sleep(moment) {
-		seen = len(p.Calls())
-	}
 }
 
 func total(counts map[string]int) (n int) {

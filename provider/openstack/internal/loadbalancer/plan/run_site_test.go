@@ -29,8 +29,7 @@ type runSite struct {
 	network, subnet, external string
 	// floating is a subnet of the external network.
 	floating string
-	// time is nil for the real clock.
-	time *clocktesting.FakeClock
+	time     clock.PassiveClock
 	// small is the subnet with one address.
 	small string
 
@@ -41,7 +40,7 @@ type runSite struct {
 // newRunSite returns a runSite with the real clock, in which Octavia takes no time.
 func newRunSite(t *testing.T, options ...openstacktest.Option) *runSite {
 	t.Helper()
-	return makeRunSite(t, nil, options...)
+	return makeRunSite(t, clock.RealClock{}, options...)
 }
 
 // newSlowSite returns a site in which Octavia takes time for each change. The clock advances while
@@ -51,24 +50,20 @@ func newSlowSite(
 ) *runSite {
 	t.Helper()
 	now := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	return makeRunSite(t, now,
+	return makeRunSite(t, waittest.Tick(t, now, 500*time.Millisecond),
 		append(options, openstacktest.WithClock(now), openstacktest.WithProvisioning(provisioning),
 			openstacktest.WithTokenLife(24*time.Hour))...)
 }
 
 func makeRunSite(
-	t *testing.T, now *clocktesting.FakeClock, options ...openstacktest.Option,
+	t *testing.T, clocks clock.Clock, options ...openstacktest.Option,
 ) *runSite {
 	t.Helper()
 	s := &runSite{
 		Cloud: openstacktest.NewCloud(append(options, openstacktest.WithFailoverByOwners())...),
-		t:     t, time: now,
+		t:     t, time: clocks,
 	}
 	t.Cleanup(s.Close)
-	var clocks clock.Clock = clock.RealClock{}
-	if now != nil {
-		clocks = waittest.Tick(t, now, 500*time.Millisecond)
-	}
 	s.network = s.AddNetwork(openstacktest.Network{Name: "nodes"})
 	s.subnet = s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.0.0.0/16"})
 	s.external = s.AddNetwork(openstacktest.Network{Name: "public", External: true})
