@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -127,83 +128,89 @@ func TestInParallel_FunctionPanics_OnlyItsItemFails(t *testing.T) {
 }
 
 func TestAsk_ExpectedCall_IsServedInTheSameBatch(t *testing.T) {
-	served := make(chan []int, 2)
-	b := NewSerial(errClosed, func(_ context.Context, calls []int) { served <- calls })
-	defer b.Close()
-	arrived := b.Expect()
-	first := make(chan error, 1)
-	go func() { first <- b.Ask(t.Context(), 1) }()
-	// The announced call comes long after the window, but before the timeout for announced calls.
-	select {
-	case calls := <-served:
-		t.Fatalf("the batch %v did not wait for the announced call", calls)
-	case <-time.After(10 * window):
-	}
-	if err := b.AskExpected(t.Context(), 2, arrived); err != nil {
-		t.Error(err)
-	}
-	if err := <-first; err != nil {
-		t.Error(err)
-	}
-	if calls := <-served; len(calls) != 2 {
-		t.Errorf("the first batch has the calls %v, want both", calls)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		served := make(chan []int, 2)
+		b := NewSerial(errClosed, func(_ context.Context, calls []int) { served <- calls })
+		defer b.Close()
+		arrived := b.Expect()
+		first := make(chan error, 1)
+		go func() { first <- b.Ask(t.Context(), 1) }()
+		// The announced call comes long after the window, but before the timeout for announced calls.
+		select {
+		case calls := <-served:
+			t.Fatalf("the batch %v did not wait for the announced call", calls)
+		case <-time.After(10 * window):
+		}
+		if err := b.AskExpected(t.Context(), 2, arrived); err != nil {
+			t.Error(err)
+		}
+		if err := <-first; err != nil {
+			t.Error(err)
+		}
+		if calls := <-served; len(calls) != 2 {
+			t.Errorf("the first batch has the calls %v, want both", calls)
+		}
+	})
 }
 
 func TestAsk_SerialBatchInFlight_NoOtherBatchStarts(t *testing.T) {
-	const callers = 50
-	var inFlight, peak atomic.Int32
-	b := NewSerial(errClosed, func(context.Context, []int) {
-		peak.Store(max(peak.Load(), inFlight.Add(1)))
-		runtime.Gosched()
-		inFlight.Add(-1)
-	})
-	defer b.Close()
-	var all sync.WaitGroup
-	for n := range callers {
-		all.Go(func() {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if n%3 == 0 { // callers that leave at any moment
-				go cancel()
-			}
-			time.Sleep(time.Duration(n) * time.Millisecond)
-			_ = b.Ask(ctx, n)
+	synctest.Test(t, func(t *testing.T) {
+		const callers = 50
+		var inFlight, peak atomic.Int32
+		b := NewSerial(errClosed, func(context.Context, []int) {
+			peak.Store(max(peak.Load(), inFlight.Add(1)))
+			runtime.Gosched()
+			inFlight.Add(-1)
 		})
-	}
-	all.Wait()
-	if peak.Load() != 1 {
-		t.Errorf("%d batches ran at the same time", peak.Load())
-	}
+		defer b.Close()
+		var all sync.WaitGroup
+		for n := range callers {
+			all.Go(func() {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if n%3 == 0 { // callers that leave at any moment
+					go cancel()
+				}
+				time.Sleep(time.Duration(n) * time.Millisecond)
+				_ = b.Ask(ctx, n)
+			})
+		}
+		all.Wait()
+		if peak.Load() != 1 {
+			t.Errorf("%d batches ran at the same time", peak.Load())
+		}
+	})
 }
 
 func TestAsk_SerialBatchIsAbandonedWhileItWaits_TheNextStillWaitsForTheFirst(t *testing.T) {
-	began, goOn := make(chan []int, 3), make(chan struct{})
-	b := NewSerial(errClosed, func(_ context.Context, calls []int) {
-		began <- calls
-		<-goOn
-	})
-	first := make(chan error, 1)
-	go func() { first <- b.Ask(t.Context(), 1) }()
-	<-began
-	abandoned, err := b.join(t.Context(), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.leave(abandoned)
-	<-abandoned.done
-	third := make(chan error, 1)
-	go func() { third <- b.Ask(t.Context(), 3) }()
-	select {
-	case calls := <-began:
-		t.Errorf("the batch %v started while the first was in flight", calls)
-	case <-time.After(10 * window):
-	}
-	close(goOn)
-	for _, done := range []chan error{first, third} {
-		if err := <-done; err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		began, goOn := make(chan []int, 3), make(chan struct{})
+		b := NewSerial(errClosed, func(_ context.Context, calls []int) {
+			began <- calls
+			<-goOn
+		})
+		first := make(chan error, 1)
+		go func() { first <- b.Ask(t.Context(), 1) }()
+		<-began
+		abandoned, err := b.join(t.Context(), 2)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	b.Close()
+		b.leave(abandoned)
+		<-abandoned.done
+		third := make(chan error, 1)
+		go func() { third <- b.Ask(t.Context(), 3) }()
+		select {
+		case calls := <-began:
+			t.Errorf("the batch %v started while the first was in flight", calls)
+		case <-time.After(10 * window):
+		}
+		close(goOn)
+		for _, done := range []chan error{first, third} {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		b.Close()
+	})
 }
