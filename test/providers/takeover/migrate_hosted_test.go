@@ -128,7 +128,7 @@ func TestMigrate_OCCMOfAHostedControlPlane_AndBack(t *testing.T) {
 		"fxccm runs the cluster", "kubectl -n hosted logs deployment/fxccm",
 	}, "apply", "--yes", "--image="+goodImage)
 	m.wantOnlyTags()
-	m.want(0, []string{"2 Services: 2 no change."}, "plan")
+	m.wantServed("plan")
 	m.want(0, []string{"already"}, "apply", "--yes", "--image="+goodImage)
 	m.wantNoneOf(began, "nodes", "services", "leases")
 

@@ -273,7 +273,7 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			m.wantStatus(m.want(0, []string{"fxccm runs the cluster"}, apply...))
 			m.wantOnlyTags()
 			m.want(0, []string{"already"}, apply...)
-			m.want(0, []string{"2 Services: 2 no change."}, plan...)
+			m.wantServed(plan...)
 
 			m.want(0, []string{"runs again"}, rollback...)
 			if now := m.spec(); !reflect.DeepEqual(now, spec) {
@@ -390,17 +390,23 @@ func TestMigrate_AServiceWouldChange_BlocksUnlessAllowed(t *testing.T) {
 	m.wantOnlyTags()
 	m.want(0, []string{"fxccm runs the cluster"}, "apply", "--yes", "--allow-changes",
 		"--image="+goodImage)
-	m.Wait("the Service is as it should be", func() error {
-		if code, out := m.migrate("", "plan"); !strings.Contains(out, "2 no change") {
-			return fmt.Errorf("exit code %d: %s", code, out)
-		}
-		return nil
-	})
+	m.wantServed("plan")
 	for _, line := range m.before.Differences(m.inventory(), "tags") {
 		if !strings.Contains(line, "session_persistence") {
 			t.Errorf("more is changed: %s", line)
 		}
 	}
+}
+
+// wantServed waits until fxccm has served both Services: the migration ends before that.
+func (m *migrating) wantServed(plan ...string) {
+	m.machine.t.Helper()
+	m.Wait("fxccm has served both Services", func() error {
+		if code, out := m.migrate("", plan...); !strings.Contains(out, "2 Services: 2 no change.") {
+			return fmt.Errorf("exit code %d: %s", code, out)
+		}
+		return nil
+	})
 }
 
 // updateBalancers changes fields of OCCM's load balancers.
