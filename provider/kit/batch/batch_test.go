@@ -135,7 +135,8 @@ func TestAsk_ExpectedCall_IsServedInTheSameBatch(t *testing.T) {
 		arrived := b.Expect()
 		first := make(chan error, 1)
 		go func() { first <- b.Ask(t.Context(), 1) }()
-		// The announced call comes long after the window, but before the timeout for announced calls.
+		// The announced call comes long after the window, but before the timeout for announced
+		// calls.
 		select {
 		case calls := <-served:
 			t.Fatalf("the batch %v did not wait for the announced call", calls)
