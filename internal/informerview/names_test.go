@@ -34,7 +34,6 @@ func (r *refusals) add(err error) {
 // take returns the first error since the last call, which must be short.
 func (r *refusals) take(t *testing.T) (first error) {
 	t.Helper()
-	settle(t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, err := range r.errs {
