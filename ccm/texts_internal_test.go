@@ -48,7 +48,7 @@ func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
 	}})[0]
 	call := newActivity("call ", inflight.Activity{Name: "LoadBalancer.Ensure", Object: long})
 	for what, name := range map[string]string{
-		"node":      waitingNodes([]nodes.Waiting{{Name: long}})[0].Name,
+		"node":      troubledNodes([]nodes.Waiting{{Name: long}}, nil)[0].Name,
 		"namespace": lb.Namespace, "Service": lb.Service, "reason": lb.Reason, "ID": lb.ID,
 		"load balancer": lb.Name, "provisioning status": lb.ProvisioningStatus,
 		"operating status": lb.OperatingStatus,
