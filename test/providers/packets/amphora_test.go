@@ -14,8 +14,13 @@ import (
 	"fmt"
 	"math/big"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,6 +107,59 @@ func TestAmphora_TerminatesTLS_WithTheCertificateOfBarbican(t *testing.T) {
 	waitFor(secondPrint)
 	c.note("of %d TLS connections all were answered, with the certificate that is in Barbican; "+
 		"after a change of the annotation the other one was served", tries)
+}
+
+// Octavia's health manager notices it after heartbeat_timeout, 60 s, and makes another amphora.
+func TestAmphora_Dies_AnotherAnswersAtTheSameAddress(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, "node-1", "node-2")
+	c.balancer = amphora
+	client := c.addClients("client")[0]
+	c.begin(internal)
+	_, target := c.expose("web")
+	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+	lb := project.ID(c.Inventory().Of("load balancer")[0])
+	of := func() string {
+		t.Helper()
+		all := c.Admin().List(project.LoadBalancer, "/octavia/amphorae?loadbalancer_id="+lb,
+			"amphorae")
+		if len(all) != 1 {
+			return fmt.Sprint(all)
+		}
+		return project.Text(all[0], "compute_id")
+	}
+	first, mark := of(), c.Wire.Mark()
+	c.kill("amphora-" + first)
+	began := time.Now()
+	c.waitAnswers("no one answers", client, target, "")
+	c.waitAnswers("the nodes answer again", client, target, "node-1", "node-2")
+	took := time.Since(began)
+	if now := of(); now == first {
+		t.Errorf("the amphora is still %s", now)
+	}
+	if changes := c.Wire.Since(mark, project.Call.Changes); len(changes) > 0 {
+		t.Errorf("fxccm has changed something in the cloud: %v", changes)
+	}
+	c.note("an amphora was killed: another one, by Octavia, answered at the same address %.0f s "+
+		"later; fxccm changed nothing", took.Seconds())
+}
+
+// kill ends a process of the lab and its children at once.
+func (c *cluster) kill(name string) {
+	c.t.Helper()
+	file := filepath.Join(os.Getenv(project.LabVariable), "run", name+".pid")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(text), " ")
+	pid, err := strconv.Atoi(before)
+	if err != nil || pid < 2 {
+		c.t.Fatalf("%s has %q", file, text)
+	}
+	if err := syscall.Kill(-pid, syscall.SIGKILL); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // addCertificate adds a certificate to Barbican, and returns its reference and its fingerprint.
