@@ -27,6 +27,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
+// revisionAnnotation has the commit,
+// https://github.com/opencontainers/image-spec/blob/main/annotations.md.
+const revisionAnnotation = "org.opencontainers.image.revision"
+
 const (
 	// program is the path of the binary in the image.
 	program = "/fxccm"
@@ -47,7 +51,7 @@ func (b builder) image(binaries []binary) (v1.ImageIndex, error) {
 		"org.opencontainers.image.licenses":    "Apache-2.0",
 		"org.opencontainers.image.source":      repository,
 		"org.opencontainers.image.version":     b.source.version,
-		"org.opencontainers.image.revision":    b.source.revision,
+		revisionAnnotation:                     b.source.revision,
 		"org.opencontainers.image.created":     b.source.time.Format(time.RFC3339),
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)

@@ -27,6 +27,8 @@ type artifact struct {
 	manifest remote.Taggable
 	// referrers refer to the artifact, such as bills of materials.
 	referrers []v1.Image
+	// provenance is that of the release.
+	provenance []byte
 }
 
 // publishCommand pushes image and chart of a release that was built. Credentials are those of
@@ -108,9 +110,13 @@ func readArtifacts(dir, unpacked, version, image, charts string) ([]artifact, er
 	if err != nil {
 		return nil, err
 	}
+	from, err := provenanceOf(index, version, image)
+	if err != nil {
+		return nil, err
+	}
 	return []artifact{
-		{"image", repository.Tag(version), index, imageBills},
-		{"chart", chartTag, chartManifest, []v1.Image{chartBill}},
+		{"image", repository.Tag(version), index, imageBills, from},
+		{"chart", chartTag, chartManifest, []v1.Image{chartBill}, from},
 	}, nil
 }
 

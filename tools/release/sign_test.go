@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http/httptest"
 	"os"
@@ -102,8 +103,13 @@ func TestPublish_Signed_OnlyTheSignedArtifactAndTheKeyAreAccepted(t *testing.T) 
 			}
 			verified = append(verified, arg)
 			published, err := remote.Head(parseTag(t, arg))
-			if err != nil || !strings.Contains(out, published.Digest.String()) {
-				t.Errorf("cosign %q printed no digest %v, %v: %s", args, published, err, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if args[0] == "verify-attestation" {
+				wantProvenance(t, out, published.Digest.Hex, head(t, dir))
+			} else if !strings.Contains(out, published.Digest.String()) {
+				t.Errorf("cosign %q printed no digest %v: %s", args, published, out)
 			}
 		}
 	}
@@ -114,6 +120,38 @@ func TestPublish_Signed_OnlyTheSignedArtifactAndTheKeyAreAccepted(t *testing.T) 
 		refuses(t, cosign, otherPublic, tag, "another key")
 		change(t, tag)
 		refuses(t, cosign, public, tag, "a changed artifact")
+	}
+}
+
+func head(t *testing.T, dir string) string {
+	t.Helper()
+	revision, err := git(t.Context(), dir, "rev-parse", "HEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
+// wantProvenance checks what cosign prints of a verified attestation: an envelope of DSSE.
+func wantProvenance(t *testing.T, printed, digest, commit string) {
+	t.Helper()
+	var envelope struct{ Payload []byte }
+	if err := json.Unmarshal([]byte(printed), &envelope); err != nil {
+		t.Fatalf("%v: %s", err, printed)
+	}
+	var statement struct {
+		PredicateType string
+		Subject       []struct{ Digest map[string]string }
+		Predicate     provenance
+	}
+	if err := json.Unmarshal(envelope.Payload, &statement); err != nil {
+		t.Fatalf("%v: %s", err, envelope.Payload)
+	}
+	materials := statement.Predicate.BuildDefinition.ResolvedDependencies
+	if len(statement.Subject) != 1 || statement.Subject[0].Digest["sha256"] != digest ||
+		statement.PredicateType != "https://slsa.dev/provenance/v1" ||
+		len(materials) != 1 || materials[0].Digest["gitCommit"] != commit {
+		t.Errorf("the provenance of %s is %s, want commit %s", digest, envelope.Payload, commit)
 	}
 }
 
