@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -114,38 +116,46 @@ func (b *busySite) pass(do func() error) {
 	}
 }
 
+type callCounts map[string]int
+
+// callLimits are those of Services with a number of ports. The numbers of reads are limits; all
+// others are exact.
+func callLimits() []callLimit {
+	const list, get = "loadbalancer_list", "loadbalancer_get"
+	created := func(n, lists int) callCounts {
+		return callCounts{
+			"loadbalancer_create": n, "floating_ip_create": n, "floating_ip_tag_replace": n,
+			list: lists,
+		}
+	}
+	deleted := func(n, lists, gets int) callCounts {
+		return callCounts{
+			"loadbalancer_delete": n, "floating_ip_delete": n, "floating_ip_list": 1,
+			list: lists, get: gets,
+		}
+	}
+	changed := func(n, lists, gets int) callCounts {
+		return callCounts{"loadbalancer_member_create": n, list: lists, get: gets}
+	}
+	return []callLimit{
+		{1, 1, created(1, 2), changed(1, 1, 1), deleted(1, 1, 2)},
+		{1, 3, created(1, 2), changed(3, 1, 1), deleted(1, 1, 2)},
+		{10, 1, created(10, 5), changed(10, 5, 2), deleted(10, 6, 13)},
+		{10, 3, created(10, 5), changed(30, 10, 3), deleted(10, 6, 13)},
+	}
+}
+
+type callLimit struct {
+	services, ports              int
+	creation, addition, deletion callCounts
+}
+
 // Every request to OpenStack counts, even the reads while Octavia is at work. The first Service has
 // caused those that come once a term: the login, the version, the networks, and the looks that
 // teach how long Octavia takes.
 func TestCalls_OfServices_AreFew(t *testing.T) {
 	t.Parallel()
-	type counts map[string]int
-	const list, get = "loadbalancer_list", "loadbalancer_get"
-	created := func(n, lists int) counts {
-		return counts{
-			"loadbalancer_create": n, "floating_ip_create": n, "floating_ip_tag_replace": n,
-			list: lists,
-		}
-	}
-	deleted := func(n, lists, gets int) counts {
-		return counts{
-			"loadbalancer_delete": n, "floating_ip_delete": n, "floating_ip_list": 1,
-			list: lists, get: gets,
-		}
-	}
-	changed := func(n, lists, gets int) counts {
-		return counts{"loadbalancer_member_create": n, list: lists, get: gets}
-	}
-	for _, test := range []struct {
-		services, ports              int
-		creation, addition, deletion counts
-	}{
-		// The numbers of reads are limits; all others are exact.
-		{1, 1, created(1, 2), changed(1, 1, 1), deleted(1, 1, 2)},
-		{1, 3, created(1, 2), changed(3, 1, 1), deleted(1, 1, 2)},
-		{10, 1, created(10, 5), changed(10, 5, 2), deleted(10, 6, 13)},
-		{10, 3, created(10, 5), changed(30, 10, 3), deleted(10, 6, 13)},
-	} {
+	for _, test := range callLimits() {
 		t.Run(fmt.Sprintf("%d Services of %d ports", test.services, test.ports),
 			func(t *testing.T) {
 				t.Parallel()
@@ -163,7 +173,7 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 				}
 				// most is the limit for each Service.
 				check := func(
-					what string, want counts, most int, took time.Duration, do func(i int),
+					what string, want callCounts, most int, took time.Duration, do func(i int),
 				) {
 					t.Helper()
 					b.now.Step(time.Minute)
@@ -181,8 +191,8 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 						}
 					}
 					for operation, n := range want {
-						isRead := operation == list || operation == get ||
-							operation == "floating_ip_list"
+						isRead := strings.HasSuffix(operation, "_list") ||
+							strings.HasSuffix(operation, "_get")
 						if got[operation] > n || got[operation] < n && !isRead {
 							t.Errorf("%s: %d requests %s, want %d", what, got[operation],
 								operation, n)
@@ -197,6 +207,21 @@ func TestCalls_OfServices_AreFew(t *testing.T) {
 				check("deletion", test.deletion, 6, deletionTook,
 					func(i int) { b.delete(services[i]) })
 			})
+	}
+}
+
+func TestPage_RequestsOfTenServices_AreTheLimits(t *testing.T) {
+	page, err := os.ReadFile("../../../../docs/explanation/openstack-load-balancers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := callLimits()
+	last := limits[len(limits)-1]
+	says := fmt.Sprintf("ten creations take at most %d requests, ten deletions %d, and a node that "+
+		"joins ten load balancers of three ports %d.", total(last.creation), total(last.deletion),
+		total(last.addition))
+	if !strings.Contains(string(page), says) {
+		t.Errorf("the page does not say %q", says)
 	}
 }
 
