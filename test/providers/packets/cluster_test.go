@@ -60,13 +60,13 @@ var (
 )
 
 // onEach runs a test with load balancers of each provider.
-func onEach(t *testing.T, test func(t *testing.T, c *cluster)) {
+func onEach(t *testing.T, test func(t *testing.T, c *cluster), options ...project.Option) {
 	t.Helper()
 	t.Parallel()
 	for _, b := range []balancer{ovn, amphora} {
 		t.Run(b.provider, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(t, "node-1", "node-2")
+			c := newClusterIn(t, options, "node-1", "node-2")
 			c.balancer = b
 			test(t, c)
 		})

@@ -39,11 +39,13 @@ func TestService_OfIPv6_BothNodesAnswerAndSeeTheClient(t *testing.T) {
 		"both saw the client's own address", tries, by["node-1"], by["node-2"])
 }
 
-// The load balancer has an address of each family, and the nodes are members by one.
-func TestAmphora_OfBothFamilies_IsAnsweredAtBothAddresses(t *testing.T) {
-	t.Parallel()
-	c := newClusterIn(t, []project.Option{project.WithIPv6()}, "node-1", "node-2")
-	c.balancer = amphora
+// The load balancer has an address of each family. With an amphora, which translates between them,
+// the nodes are members by one address, with ovn by both.
+func TestService_OfBothFamilies_IsAnsweredAtBothAddresses(t *testing.T) {
+	onEach(t, testBothFamilies, project.WithIPv6())
+}
+
+func testBothFamilies(t *testing.T, c *cluster) {
 	client := c.addClients("client")[0]
 	c.begin(internal)
 	service, _ := c.expose("both", func(s *corev1.Service) {
@@ -58,9 +60,14 @@ func TestAmphora_OfBothFamilies_IsAnsweredAtBothAddresses(t *testing.T) {
 	for _, each := range ingress {
 		target := net.JoinHostPort(each.IP, "80")
 		c.waitAnswers("the nodes answer at "+target, client, target, "node-1", "node-2")
-		if by, _ := answers(client, target, tries); len(by) != 2 || by[""] > 0 {
+		by, seen := answers(client, target, tries)
+		if len(by) != 2 || by[""] > 0 {
 			t.Errorf("of %d connections to %s %v were answered, want all, by both nodes", tries,
 				target, by)
+		}
+		if own := []string{client.address}; c.balancer.isTransparent &&
+			!slices.Equal(seen, own) && !slices.Equal(seen, []string{client.address6}) {
+			t.Errorf("the nodes saw the clients %q, want the client's own address", seen)
 		}
 	}
 	c.note("both nodes answered all of %d connections to the IPv4 address of a load balancer, and "+

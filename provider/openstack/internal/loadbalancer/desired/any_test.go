@@ -57,9 +57,10 @@ func anyInput(data []byte) Input {
 	if c.yes() {
 		in.Places.AdditionalVIPs = []octavia.VIP{{SubnetID: "second"}}
 	}
-	in.Places.Member = one(&c, in.Places.Member, neutron.Subnet{ID: "s6", CIDR: "fd00::/64"})
+	in.Places.Member.Subnet = one(&c, in.Places.Member.Subnet,
+		neutron.Subnet{ID: "s6", CIDR: "fd00::/64"})
 	if c.rarely() {
-		in.Places.Member = one(&c, neutron.Subnet{}, neutron.Subnet{ID: "x", CIDR: "x"})
+		in.Places.Member.Subnet = one(&c, neutron.Subnet{}, neutron.Subnet{ID: "x", CIDR: "x"})
 	}
 	in.Places.FloatingNetworkID = one(&c, "public", "")
 	in.Nodes = nil

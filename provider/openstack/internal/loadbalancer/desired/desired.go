@@ -60,17 +60,23 @@ type Places struct {
 	// KeepsAdditionalVIPs: the requested address of the second family has no place, and an existing
 	// load balancer is not recreated for it.
 	KeepsAdditionalVIPs bool
-	// Member is the members' subnet; the zero value if the subnet need not be named. Security
-	// groups need its CIDR.
-	Member neutron.Subnet
-	// MemberRange is the CIDR of the members' subnet if nodes have several addresses: an address in
-	// it precedes others.
-	MemberRange netip.Prefix
+	// Member is the place of the members, and AdditionalMember that of those of the second family,
+	// if the additional VIP needs such.
+	Member, AdditionalMember MemberPlace
 	// IsPublic: the VIP is in an external network, where a port has no floating IP.
 	IsPublic bool
 	// FloatingNetworkID and FloatingSubnetIDs are the place of a new floating IP.
 	FloatingNetworkID string
 	FloatingSubnetIDs []string
+}
+
+// MemberPlace is the place of members of a family.
+type MemberPlace struct {
+	// Subnet is the zero value if it need not be named. Security groups need its CIDR.
+	neutron.Subnet
+	// Range is the CIDR of the subnet if nodes have several addresses: an address in it precedes
+	// others.
+	Range netip.Prefix
 }
 
 // Build decides the desired state. Its error tells the user why the Service cannot be served; the

@@ -19,8 +19,10 @@ type Features struct {
 	Flavors bool
 	// AvailabilityZones: API 2.14, not ovn.
 	AvailabilityZones bool
-	// AdditionalVIPs: API 2.26, not ovn.
+	// AdditionalVIPs: API 2.26; with ovn API 2.30, that of the oldest lab that sends packets.
 	AdditionalVIPs bool
+	// MembersOfEachFamily: a VIP forwards to the members of its own family alone (ovn).
+	MembersOfEachFamily bool
 	// AllVIPsCIDRs: allowed_cidrs can be used with additional VIPs. API 2.27; Zed, whose API is
 	// 2.26, takes CIDRs of the first VIP's family alone (api/v2/controllers/listener.py), and then
 	// fails to open the amphora for them, so that the load balancer ends in ERROR.
@@ -57,23 +59,24 @@ func FeaturesOf(provider string, minor int, serial bool) Features {
 	ovn := provider == octavia.ProviderOVN
 	listener, lb := octavia.FieldsOf[octavia.Listener](), octavia.FieldsOf[octavia.LoadBalancer]()
 	return Features{
-		Minor:              minor,
-		Tags:               minor >= listener.Since("tags"),
-		Timeouts:           minor >= listener.Since("timeout_client_data") && !ovn,
-		AllowedCIDRs:       minor >= listener.Since("allowed_cidrs") && !ovn,
-		Flavors:            minor >= lb.Since("flavor_id") && !ovn,
-		AvailabilityZones:  minor >= lb.Since("availability_zone") && !ovn,
-		AdditionalVIPs:     minor >= 26 && !ovn,
-		AllVIPsCIDRs:       minor >= 27 && !ovn,
-		HTTPMonitors:       !ovn,
-		UDPHTTPMonitors:    minor >= 16 && !ovn,
-		SCTPMonitors:       !ovn,
-		HTTP:               !ovn,
-		Weights:            !ovn,
-		KeepsClientAddress: ovn,
-		Persistence:        !ovn,
-		OnlySourceIPPort:   ovn,
-		NamesMemberSubnet:  ovn,
-		Serial:             serial,
+		Minor:               minor,
+		Tags:                minor >= listener.Since("tags"),
+		Timeouts:            minor >= listener.Since("timeout_client_data") && !ovn,
+		AllowedCIDRs:        minor >= listener.Since("allowed_cidrs") && !ovn,
+		Flavors:             minor >= lb.Since("flavor_id") && !ovn,
+		AvailabilityZones:   minor >= lb.Since("availability_zone") && !ovn,
+		AdditionalVIPs:      minor >= 30 || minor >= 26 && !ovn,
+		AllVIPsCIDRs:        minor >= 27 && !ovn,
+		HTTPMonitors:        !ovn,
+		UDPHTTPMonitors:     minor >= 16 && !ovn,
+		SCTPMonitors:        !ovn,
+		HTTP:                !ovn,
+		Weights:             !ovn,
+		KeepsClientAddress:  ovn,
+		Persistence:         !ovn,
+		OnlySourceIPPort:    ovn,
+		NamesMemberSubnet:   ovn,
+		MembersOfEachFamily: ovn,
+		Serial:              serial,
 	}
 }

@@ -27,13 +27,13 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 		"persistence":           {0, func(f Features) bool { return f.Persistence }},
 	}
 	for name, feature := range has {
-		for minor := range 30 {
+		for minor := range 31 {
 			got := feature.of(FeaturesOf("amphora", minor, false))
 			if got != (minor >= feature.since) {
 				t.Errorf("amphora, API 2.%d: %s: %t", minor, name, got)
 			}
 			got = feature.of(FeaturesOf(octavia.ProviderOVN, minor, false))
-			if got != (name == "tags" && minor >= 5) {
+			if got != (name == "tags" && minor >= 5 || name == "additional VIPs" && minor >= 30) {
 				t.Errorf("ovn, API 2.%d: %s: %t", minor, name, got)
 			}
 		}
@@ -41,7 +41,8 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 	for _, provider := range []string{"", "amphora", "amphorav2", "f5", octavia.ProviderOVN} {
 		f := FeaturesOf(provider, 27, true)
 		if ovn := provider == octavia.ProviderOVN; f.KeepsClientAddress != ovn ||
-			f.OnlySourceIPPort != ovn || f.NamesMemberSubnet != ovn || !f.Serial {
+			f.OnlySourceIPPort != ovn || f.NamesMemberSubnet != ovn ||
+			f.MembersOfEachFamily != ovn || !f.Serial {
 			t.Errorf("%q: %+v", provider, f)
 		}
 	}

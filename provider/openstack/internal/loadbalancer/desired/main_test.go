@@ -60,8 +60,10 @@ func given(changes ...func(*Input)) Input {
 		},
 		Features: latest(),
 		Places: Places{
-			VIP:               octavia.VIP{SubnetID: "vip subnet"},
-			Member:            neutron.Subnet{ID: "member subnet", CIDR: "10.0.0.0/16"},
+			VIP: octavia.VIP{SubnetID: "vip subnet"},
+			Member: MemberPlace{
+				Subnet: neutron.Subnet{ID: "member subnet", CIDR: "10.0.0.0/16"},
+			},
 			FloatingNetworkID: "public",
 		},
 	}

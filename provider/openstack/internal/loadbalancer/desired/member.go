@@ -16,8 +16,8 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 )
 
-// backends returns the backends, sorted by node. A node needs an address of the load balancer's
-// family.
+// backends returns the backends, sorted by node. A node needs an address of one of the members'
+// families.
 func (b *builder) backends() []Backend {
 	if b.Pods != nil {
 		return b.hostBackends()
@@ -29,7 +29,7 @@ func (b *builder) backends() []Backend {
 	var found []Backend
 	isNotReady := map[string]bool{}
 	for _, node := range selected {
-		if backend, ok := b.backend(node); ok {
+		for _, backend := range b.backendsOf(node) {
 			found = append(found, backend)
 			isNotReady[node.Name] = !node.Draining && members.IsNotReady(node.Node)
 		}
@@ -80,26 +80,46 @@ func (b *builder) selected() []Node {
 	return selected
 }
 
-// backend returns false for a node without an address of the load balancer's family. A draining
-// node is a member of weight 0, or none if the provider has no weights; its connections drain
-// either way.
-func (b *builder) backend(node Node) (Backend, bool) {
-	address, ok := memberAddress(node.Node, b.memberFamily(), b.Places.MemberRange)
-	if !ok {
-		return Backend{}, false
+// backendsOf returns a backend for each family of the members of which the node has an address. A
+// draining node is a member of weight 0, or none if the provider has no weights; its connections
+// drain either way.
+func (b *builder) backendsOf(node Node) (found []Backend) {
+	for _, family := range b.nodeFamilies() {
+		place := b.memberPlace(family)
+		if address, ok := memberAddress(node.Node, family, place.Range); ok {
+			found = append(found, Backend{
+				Node: node.Name, Draining: node.Draining, Address: address,
+				SubnetID: place.ID, ServerID: serverID(node.Node),
+			})
+		}
 	}
-	return Backend{
-		Node: node.Name, Draining: node.Draining, Address: address,
-		SubnetID: b.Places.Member.ID, ServerID: serverID(node.Node),
-	}, true
+	return found
 }
 
-// memberFamily returns "" if the Service names no family: any is used then.
-func (b *builder) memberFamily() v1.IPFamily {
+// nodeFamilies returns the families of the nodes' addresses that are members; "" for any, if the
+// Service names no family.
+func (b *builder) nodeFamilies() []v1.IPFamily {
 	if len(b.Service.Spec.IPFamilies) == 0 {
-		return ""
+		return []v1.IPFamily{""}
 	}
-	return b.family()
+	return b.memberFamilies()
+}
+
+// memberFamilies returns the families of the members. One is enough for a load balancer that
+// translates between them.
+func (b *builder) memberFamilies() []v1.IPFamily {
+	if b.Features.MembersOfEachFamily {
+		return b.families
+	}
+	return b.families[:1]
+}
+
+// memberPlace returns the place of the members of a family.
+func (b *builder) memberPlace(family v1.IPFamily) MemberPlace {
+	if family == "" || family == b.family() {
+		return b.Places.Member
+	}
+	return b.Places.AdditionalMember
 }
 
 // memberAddress returns the address at which a node receives traffic: the first in the range of the
@@ -213,7 +233,7 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 func (b *builder) warnNotReady(all []Backend, isNotReady map[string]bool) {
 	var nodes []string // sorted, as the backends are, so that the event has one text
 	for _, each := range all {
-		if isNotReady[each.Node] {
+		if isNotReady[each.Node] && !slices.Contains(nodes, each.Node) {
 			nodes = append(nodes, each.Node)
 		}
 	}

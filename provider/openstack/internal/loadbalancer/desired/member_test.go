@@ -83,7 +83,7 @@ func TestMembers_SeveralAddresses_TheOneInTheMemberSubnet(t *testing.T) {
 	} {
 		d, notices := build(t, withNodes(node("n1", "10.0.0.1", "10.7.0.1", "ExternalIP:192.0.2.1"),
 			node("n2", "10.0.0.2")),
-			func(in *Input) { in.Places.MemberRange = netip.MustParsePrefix(test.subnet) })
+			func(in *Input) { in.Places.Member.Range = netip.MustParsePrefix(test.subnet) })
 		wantTold(t, notices)
 		var got []string
 		for _, b := range d.Backends {
@@ -95,8 +95,46 @@ func TestMembers_SeveralAddresses_TheOneInTheMemberSubnet(t *testing.T) {
 	}
 }
 
+// OVN forwards packets, so the members of one family do not serve the VIP of the other.
+func TestMembers_DualStackWithOVN_AreOfEachFamily(t *testing.T) {
+	withBoth := func(in *Input) {
+		dualStack(in)
+		in.Features = FeaturesOf(octavia.ProviderOVN, 30, false)
+		in.Settings.ManageSecurityGroups = true
+		in.Settings.SourceRanges = []string{"192.0.2.0/24", "2001:db8::/64"}
+		in.Places.AdditionalMember.Subnet = neutron.Subnet{ID: "six", CIDR: "fd00::/64", IPv6: true}
+	}
+	both, one := node("n1", "10.0.0.1", "fd00::1"), node("n2", "10.0.0.2")
+	d, notices := build(t, withNodes(both, one), withBoth)
+	wantTold(t, notices)
+	want := []octavia.Member{
+		{Name: "n1", Address: "10.0.0.1", Port: 30080, SubnetID: "member subnet", Weight: 1},
+		{Name: "n1", Address: "fd00::1", Port: 30080, SubnetID: "six", Weight: 1},
+		{Name: "n2", Address: "10.0.0.2", Port: 30080, SubnetID: "member subnet", Weight: 1},
+	}
+	if got := d.Ports[0].Pool.Members; !slices.Equal(got, want) {
+		t.Errorf("the members are %+v, want %+v", got, want)
+	}
+	if len(d.Backends) != len(want) {
+		t.Errorf("the backends are %+v, want one for each member", d.Backends)
+	}
+	var rules []string
+	for _, r := range d.SecurityGroup.Rules {
+		rules = append(rules, r.EtherType+" "+r.RemotePrefix)
+	}
+	if !slices.Equal(rules, []string{"IPv4 192.0.2.0/24", "IPv6 2001:db8::/64"}) {
+		t.Errorf("the rules are %q, want one for each family", rules)
+	}
+	// A load balancer with one VIP has members of its family.
+	d, _ = build(t, withNodes(both, one), withBoth,
+		func(in *Input) { in.Places.AdditionalVIPs = nil })
+	if got := d.Ports[0].Pool.Members; !slices.Equal(got, []octavia.Member{want[0], want[2]}) {
+		t.Errorf("the members of a single VIP are %+v", got)
+	}
+}
+
 func TestMembers_NoSubnetNamed(t *testing.T) {
-	d, _ := build(t, func(in *Input) { in.Places.Member = neutron.Subnet{} })
+	d, _ := build(t, func(in *Input) { in.Places.Member = MemberPlace{} })
 	if m := d.Ports[0].Pool.Members[0]; m.SubnetID != "" || d.Backends[0].SubnetID != "" {
 		t.Errorf("%+v, %+v", m, d.Backends[0])
 	}

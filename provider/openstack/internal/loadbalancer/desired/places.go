@@ -92,7 +92,7 @@ func Resolve(
 		existing: existing, cloud: cloud,
 	}
 	for _, find := range []func(context.Context) error{
-		r.vip, r.routeToPods, r.member, r.additionalVIPs, r.floatingIP,
+		r.vip, r.routeToPods, r.additionalVIPs, r.member, r.additionalMember, r.floatingIP,
 	} {
 		if err := find(ctx); err != nil {
 			return Places{}, nil, err
@@ -340,11 +340,12 @@ func (r *resolver) member(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.memberRange(ctx, id); err != nil {
+	place := &r.places.Member
+	if place.Range, err = r.memberRange(ctx, id, r.family()); err != nil {
 		return err
 	}
 	if !r.Settings.ManageSecurityGroups {
-		r.places.Member = neutron.Subnet{ID: id}
+		place.ID = id
 		return nil
 	}
 	if network := cmp.Or(r.places.VIP.NetworkID, r.PortNetworkID); id == "" && network != "" {
@@ -358,30 +359,58 @@ func (r *resolver) member(ctx context.Context) error {
 		return fmt.Errorf("%w, because the security group rules contain the nodes' subnet",
 			ErrNoNode)
 	}
-	r.places.Member, err = r.namedSubnet(ctx, id)
+	place.Subnet, err = r.namedSubnet(ctx, id)
+	return err
+}
+
+// additionalMember finds the subnet of the members of the second family: that of a node's address,
+// else that of the VIP. The settings name one for the first family alone.
+func (r *resolver) additionalMember(ctx context.Context) error {
+	if !r.Features.MembersOfEachFamily || len(r.places.AdditionalVIPs) == 0 {
+		return nil
+	}
+	family, id := r.families[1], r.places.AdditionalVIPs[0].SubnetID
+	if r.Pods == nil {
+		subnet, err := r.findNodeSubnet(ctx, family, id)
+		if err != nil {
+			return err
+		}
+		id = cmp.Or(subnet, id)
+	}
+	place := &r.places.AdditionalMember
+	var err error
+	if place.Range, err = r.memberRange(ctx, id, family); err != nil {
+		return err
+	}
+	place.ID = id
+	if r.Settings.ManageSecurityGroups {
+		place.Subnet, err = r.namedSubnet(ctx, id)
+	}
 	return err
 }
 
 // memberRange finds the range that chooses among the addresses of a node. A subnet that is named
 // for the VIP alone does not choose: members that OCCM created may be elsewhere, and would move.
-func (r *resolver) memberRange(ctx context.Context, subnetID string) error {
+func (r *resolver) memberRange(
+	ctx context.Context, subnetID string, family v1.IPFamily,
+) (netip.Prefix, error) {
 	isOfVIP := r.Settings.SubnetID != "" &&
 		cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID) == r.Settings.SubnetID
 	if subnetID == "" || isOfVIP || !slices.ContainsFunc(r.Nodes, func(node Node) bool {
-		return node.Node != nil && len(reachableAddresses(node.Node, r.family())) > 1
+		return node.Node != nil && len(reachableAddresses(node.Node, family)) > 1
 	}) {
-		return nil
+		return netip.Prefix{}, nil
 	}
 	subnet, err := r.cloud.Subnet(ctx, subnetID)
 	if errors.Is(err, neutron.ErrNotFound) {
-		return nil // It may be another project's. Octavia decides.
+		return netip.Prefix{}, nil // It may be another project's. Octavia decides.
 	}
 	if err != nil {
-		return err
+		return netip.Prefix{}, err
 	}
 	// Without a CIDR no address precedes.
-	r.places.MemberRange, _ = netip.ParsePrefix(subnet.CIDR)
-	return nil
+	cidr, _ := netip.ParsePrefix(subnet.CIDR)
+	return cidr, nil
 }
 
 // memberSubnet returns "" if no source names the subnet: Octavia then uses the VIP's.
@@ -402,7 +431,11 @@ func (r *resolver) memberSubnet(ctx context.Context) (string, error) {
 // nodeSubnet returns the subnet of a node's address; "" if no node has an address of a port.
 func (r *resolver) nodeSubnet(ctx context.Context) (string, error) {
 	if r.byNode == nil {
-		subnet, err := r.findNodeSubnet(ctx)
+		vip := ""
+		if r.existing != nil {
+			vip = r.existing.VIP.SubnetID
+		}
+		subnet, err := r.findNodeSubnet(ctx, r.family(), vip)
 		if err != nil {
 			return "", err
 		}
@@ -412,12 +445,14 @@ func (r *resolver) nodeSubnet(ctx context.Context) (string, error) {
 }
 
 // findNodeSubnet reads the ports of the first node, which is usually enough, and then those of all
-// others together.
-func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
-	nodes := r.located()
+// others together. vip is the subnet of the load balancer's address in the family.
+func (r *resolver) findNodeSubnet(
+	ctx context.Context, family v1.IPFamily, vip string,
+) (string, error) {
+	nodes := r.located(family)
 	first := min(len(nodes), 1)
 	found, err := r.subnetsOf(ctx, nodes[:first])
-	if err != nil || len(found) > 0 && !r.prefersOther(found[0]) {
+	if err != nil || len(found) > 0 && !r.prefersOther(found[0], vip) {
 		return firstOf(found), err
 	}
 	others, err := r.subnetsOf(ctx, nodes[first:])
@@ -425,9 +460,8 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 		return "", err
 	}
 	found = append(found, others...)
-	if is := r.existing; is != nil && r.prefersOther(firstOf(found)) &&
-		slices.Contains(found, is.VIP.SubnetID) {
-		return is.VIP.SubnetID, nil
+	if r.prefersOther(firstOf(found), vip) && slices.Contains(found, vip) {
+		return vip, nil
 	}
 	return firstOf(found), nil
 }
@@ -435,8 +469,8 @@ func (r *resolver) findNodeSubnet(ctx context.Context) (string, error) {
 // prefersOther reports whether the subnet of the VIP is preferred over this one because a node's
 // address has chosen it. So the members keep their subnet when the node that was the first one at
 // creation leaves.
-func (r *resolver) prefersOther(subnet string) bool {
-	return r.existing != nil && !r.namesPlace() && subnet != r.existing.VIP.SubnetID
+func (r *resolver) prefersOther(subnet, vip string) bool {
+	return r.existing != nil && !r.namesPlace() && subnet != vip
 }
 
 func firstOf(subnets []string) string {
@@ -471,12 +505,12 @@ func (r *resolver) subnetsOf(ctx context.Context, nodes []Backend) ([]string, er
 	return subnets, nil
 }
 
-// located returns the possible members that have a server and an address, by name, draining ones
-// last. If the selector chooses none of them, it returns all.
-func (r *resolver) located() []Backend {
+// located returns the possible members that have a server and an address of a family, by name,
+// draining ones last. If the selector chooses none of them, it returns all.
+func (r *resolver) located(family v1.IPFamily) []Backend {
 	var all, selected []Backend
 	for _, node := range r.Nodes {
-		address, ok := memberAddress(node.Node, r.family(), netip.Prefix{})
+		address, ok := memberAddress(node.Node, family, netip.Prefix{})
 		server := serverID(node.Node)
 		if !ok || server == "" || node.Holder != "" {
 			continue

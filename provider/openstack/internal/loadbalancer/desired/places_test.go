@@ -236,8 +236,8 @@ func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *tes
 		}
 		got := s.mustResolve(lookup{Settings: c.settings, Nodes: c.nodes})
 		text := ""
-		if got.MemberRange.IsValid() {
-			text = got.MemberRange.String()
+		if got.Member.Range.IsValid() {
+			text = got.Member.Range.String()
 		}
 		if text != c.want {
 			t.Errorf("%s: found %+v, want the range %q", name, got, c.want)
@@ -423,6 +423,51 @@ func TestResolve_TwoSubnetsOfAFamily_TheNodesOrTheOldest(t *testing.T) {
 				t.Errorf("node at %s: the second VIP is %+v, want it in %s", test.address, got,
 					test.want)
 			}
+		}
+	}
+}
+
+// A load balancer that does not translate between the families needs members of each.
+func TestResolve_DualStack_MembersOfTheSecondFamilyAreWhereTheirNodesAre(t *testing.T) {
+	s := newSite(t)
+	nodes := []*v1.Node{s.addNode("a", "10.0.0.11", "fd00::11")}
+	pair := s.AddNetwork(openstacktest.Network{Name: "pair"})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "172.17.0.0/24"})
+	pairV6 := s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "fd01::/64"})
+	can := Features{AdditionalVIPs: true, MembersOfEachFamily: true}
+	for name, test := range map[string]struct {
+		in   lookup
+		want string
+	}{
+		"in the nodes' network": {
+			in:   lookup{Settings: settings.Settings{Internal: true}, Nodes: nodes, Features: can},
+			want: s.v6,
+		},
+		"in another network": {
+			in: lookup{
+				Settings: settings.Settings{Internal: true, NetworkID: pair}, Nodes: nodes,
+				Features: can,
+			},
+			want: s.v6,
+		},
+		"before the first node": {
+			in: lookup{
+				Settings: settings.Settings{Internal: true, NetworkID: pair}, Features: can,
+			},
+			want: pairV6,
+		},
+		"of a load balancer that translates": {
+			in: lookup{
+				Settings: settings.Settings{Internal: true}, Nodes: nodes,
+				Features: Features{AdditionalVIPs: true},
+			},
+		},
+	} {
+		test.in.Service = service(v1.IPv4Protocol, v1.IPv6Protocol)
+		got := s.mustResolve(test.in)
+		if got.AdditionalMember.ID != test.want || got.AdditionalMember.ID == got.Member.ID {
+			t.Errorf("%s: the members of the second family are in %q, want %q; of the first in %q",
+				name, got.AdditionalMember.ID, test.want, got.Member.ID)
 		}
 	}
 }

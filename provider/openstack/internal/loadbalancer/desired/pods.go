@@ -44,19 +44,22 @@ type endpoints struct {
 // address alone.
 func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 	hosts := b.hosts()
-	at.members = members.Endpoints(b.Pods.Endpoints, port, b.family(),
-		func(each members.Endpoint) bool {
-			host := hosts[each.Node]
-			switch {
-			case host == nil && each.Node != "":
-				at.hasElsewhere = true
-				return false
-			case !b.reaches(each, host):
-				at.hasUnreached = true
-				return false
-			}
-			return true
-		})
+	mayBeMember := func(each members.Endpoint) bool {
+		host := hosts[each.Node]
+		switch {
+		case host == nil && each.Node != "":
+			at.hasElsewhere = true
+			return false
+		case !b.reaches(each, host):
+			at.hasUnreached = true
+			return false
+		}
+		return true
+	}
+	for _, family := range b.memberFamilies() {
+		at.members = append(at.members,
+			members.Endpoints(b.Pods.Endpoints, port, family, mayBeMember)...)
+	}
 	if !b.Features.Weights {
 		at.members = slices.DeleteFunc(at.members,
 			func(each members.Endpoint) bool { return each.Draining })
@@ -80,12 +83,17 @@ func (b *builder) hosts() map[string]*v1.Node {
 func (b *builder) hostBackends() []Backend {
 	var found []Backend
 	for name, node := range b.hosts() {
-		address, ok := memberAddress(node, b.memberFamily(), b.Places.MemberRange)
-		if ok {
-			found = append(found, Backend{Node: name, Address: address, ServerID: serverID(node)})
+		for _, family := range b.nodeFamilies() {
+			address, ok := memberAddress(node, family, b.memberPlace(family).Range)
+			if ok {
+				found = append(found,
+					Backend{Node: name, Address: address, ServerID: serverID(node)})
+			}
 		}
 	}
-	slices.SortFunc(found, func(x, y Backend) int { return cmp.Compare(x.Node, y.Node) })
+	slices.SortFunc(found, func(x, y Backend) int {
+		return cmp.Or(cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
+	})
 	return found
 }
 
@@ -98,8 +106,9 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 	}
 	isInRange := slices.ContainsFunc(b.Pods.Ranges,
 		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
-	return isInRange || host != nil && slices.ContainsFunc(reachableAddresses(host, b.family()),
-		func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
+	return isInRange || host != nil &&
+		slices.ContainsFunc(reachableAddresses(host, familyOf(endpoint.Address)),
+			func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
 }
 
 // pods returns the members at a port. A draining endpoint gets no new connections.
@@ -110,7 +119,7 @@ func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 		m := octavia.Member{
 			Name:    cmp.Or(each.Node, each.Address.String()),
 			Address: each.Address.String(), Port: int(each.Port),
-			SubnetID: b.Places.Member.ID, Weight: 1,
+			SubnetID: b.memberPlace(familyOf(each.Address)).ID, Weight: 1,
 		}
 		if b.Features.Serial {
 			m.Name = MemberName(m.Name, m.Address, m.Port)
@@ -167,12 +176,13 @@ func (b *builder) rangesFrom() string {
 	return "pod-ranges in cloud.conf"
 }
 
-// ranges lists the ranges of the pods of one family. A cluster with a range for each node has many.
+// ranges lists the ranges of the pods in the families of the members. A cluster with a range for
+// each node has many.
 func (b *builder) ranges() string {
 	const most = 3
 	var texts []string
 	for _, r := range b.Pods.Ranges {
-		if familyOf(r.Addr()) == b.family() {
+		if slices.Contains(b.memberFamilies(), familyOf(r.Addr())) {
 			texts = append(texts, r.String())
 		}
 	}

@@ -146,6 +146,19 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
 			nil,
 		},
+		"of two families, and VIPs that need members of their own": {
+			[]func(*Input){
+				withPods(pod("n1", "10.244.1.1")), dualStack, withSecondFamily,
+				func(in *Input) {
+					in.Features.MembersOfEachFamily = true
+					in.Places.AdditionalMember = in.Places.Member
+				},
+			},
+			[]octavia.Member{
+				podMember("n1", "10.244.1.1", 1), podMember("n1", "fd00:244::1", 1),
+			},
+			nil,
+		},
 		"of another family": {
 			[]func(*Input){withPods(pod("n1", "10.244.1.1")), withFamilies(v1.IPv6Protocol)},
 			[]octavia.Member{},

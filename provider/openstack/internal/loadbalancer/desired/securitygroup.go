@@ -21,7 +21,9 @@ func (b *builder) securityGroup(clients []string) (*neutron.SecurityGroup, error
 	}
 	var rules []neutron.Rule
 	if port := int(b.Service.Spec.HealthCheckNodePort); port != 0 && b.Pods == nil {
-		rules = append(rules, rule("tcp", port, b.Places.Member.CIDR))
+		for _, family := range b.memberFamilies() {
+			rules = append(rules, rule("tcp", port, b.memberPlace(family).CIDR))
+		}
 	}
 	for _, port := range b.Service.Spec.Ports {
 		switch {

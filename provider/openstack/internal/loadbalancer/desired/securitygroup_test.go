@@ -131,7 +131,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 func TestSecurityGroup_SubnetUnknown_IsAnError(t *testing.T) {
 	for name, features := range map[string]Features{"amphora": latest(), "ovn": ovn()} {
 		err := refused(t, managed, withLocal, withFeatures(features),
-			func(in *Input) { in.Places.Member = neutron.Subnet{} })
+			func(in *Input) { in.Places.Member = MemberPlace{} })
 		if !strings.Contains(err.Error(), "subnet") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -129,8 +129,8 @@ func (b *builder) additionalVIPs() []octavia.VIP {
 		why = fmt.Sprintf("dual stack needs Octavia API 2.26, but the cloud has 2.%d; upgrade Octavia",
 			b.Features.Minor)
 	default:
-		why = "the provider ovn does not support dual stack; set lb-provider to another provider " +
-			"if the Service needs it"
+		why = fmt.Sprintf("dual stack with the provider ovn needs Octavia API 2.30, but the cloud "+
+			"has 2.%d; upgrade Octavia, or set lb-provider to another provider", b.Features.Minor)
 	}
 	message := fmt.Sprintf("only %s is served: %s", wanted[0], why)
 	asked := b.Settings.AdditionalAddress

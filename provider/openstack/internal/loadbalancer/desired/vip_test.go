@@ -236,8 +236,8 @@ func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
 
 func TestDualStack_Unsupported_MessageNamesProviderOrVersion(t *testing.T) {
 	for why, features := range map[string]Features{
-		"the provider ovn does not support dual stack; set lb-provider to another provider if " +
-			"the Service needs it": ovn(),
+		"dual stack with the provider ovn needs Octavia API 2.30, but the cloud has 2.27; " +
+			"upgrade Octavia, or set lb-provider to another provider": ovn(),
 		"dual stack needs Octavia API 2.26, but the cloud has 2.25; upgrade Octavia": FeaturesOf(
 			"amphora", 25, false),
 	} {

@@ -3,6 +3,7 @@ package octavia
 import (
 	"cmp"
 	"net/http"
+	"net/netip"
 
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest/internal/api"
 )
@@ -17,6 +18,7 @@ func createMember(r *request) (answer, error) {
 		admitMember(m),
 		s.admitMemberSubnet(r.Caller, m),
 		s.admitMore(t.ProjectID, QuotaMember, 1),
+		t.admitFamily(m),
 		t.mutablePool(p),
 		admitAddress(m, p.Members),
 	); err != nil {
@@ -149,11 +151,32 @@ func (s *Service) admitMembers(c api.Caller, t *tree, p *Pool, b batch) error {
 	for i := range b.added {
 		m := &b.added[i]
 		if err := cmp.Or(s.admitMemberSubnet(c, m), admitAddress(m, b.added[:i]), admitMember(m),
-			admitAddress(m, p.Members)); err != nil {
+			t.admitFamily(m), admitAddress(m, p.Members)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// admitFamily refuses members of another family than the VIPs', if all of those have one, as OVN's
+// provider does (ovn_octavia_provider/driver.py, _ip_version_differs).
+func (t *tree) admitFamily(m *Member) error {
+	address, err := netip.ParseAddr(m.Address)
+	if t.Provider != providerOVN || err != nil {
+		return nil
+	}
+	vips := []string{t.VIPAddress}
+	for _, vip := range t.AdditionalVIPs {
+		vips = append(vips, vip.Address)
+	}
+	for _, vip := range vips {
+		if of, err := netip.ParseAddr(vip); err != nil || of.Is4() == address.Is4() {
+			return nil
+		}
+	}
+	return api.Refuse(http.StatusNotImplemented, "Provider '%s' does not support a requested "+
+		"option: OVN provider does not support mixing IPv4/IPv6 configuration within the same "+
+		"Load Balancer.", t.Provider)
 }
 
 // apply changes the members. The amphorae get ports in the subnets of all members, also of
