@@ -151,7 +151,13 @@ func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 	inPart := slices.ContainsFunc(o.Pools, func(pool octavia.Pool) bool {
 		return pool.MembersInPart || pool.MonitorInPart
 	})
-	if last := o.known.State.Omitted; inPart && last != "" && last != omitted(want) {
+	last := o.known.State.Omitted
+	switch {
+	case !inPart:
+	case last != "" && last != omitted(want):
+		return false
+	case last == "" && drains(want):
+		// The term before may have ended before it changed the weight.
 		return false
 	}
 	return !slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
@@ -165,6 +171,14 @@ func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 			return inPart
 		}
 		return false
+	})
+}
+
+// drains reports whether a member gets no new connections.
+func drains(d desired.State) bool {
+	return slices.ContainsFunc(d.Ports, func(port octavia.Port) bool {
+		return slices.ContainsFunc(port.Pool.Members,
+			func(m octavia.Member) bool { return m.Weight == 0 })
 	})
 }
 
