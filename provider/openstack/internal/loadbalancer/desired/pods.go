@@ -32,7 +32,7 @@ type Pods struct {
 
 // endpoints are the endpoints at a port of the Service.
 type endpoints struct {
-	// members are those that the load balancer forwards to, by address.
+	// members are those that the load balancer forwards to, by address, if only open connections.
 	members []members.Endpoint
 	// hasUnreached: others have an address that the load balancer must not forward to.
 	hasUnreached bool
@@ -59,10 +59,6 @@ func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 	for _, family := range b.memberFamilies() {
 		at.members = append(at.members,
 			members.Endpoints(b.Pods.Endpoints, port, family, mayBeMember)...)
-	}
-	if !b.Features.Weights {
-		at.members = slices.DeleteFunc(at.members,
-			func(each members.Endpoint) bool { return each.Draining })
 	}
 	return at
 }
@@ -111,11 +107,15 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 			func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
 }
 
-// pods returns the members at a port. A draining endpoint gets no new connections.
+// pods returns the members at a port. A draining endpoint gets no new connections: it is a member
+// of weight 0, or none if the provider has no weights. Its connections go on either way.
 func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 	found := b.endpointsAt(port).members
 	all := make([]octavia.Member, 0, len(found))
 	for _, each := range found {
+		if each.Draining && !b.Features.Weights {
+			continue
+		}
 		m := octavia.Member{
 			Name:    cmp.Or(each.Node, each.Address.String()),
 			Address: each.Address.String(), Port: int(each.Port),

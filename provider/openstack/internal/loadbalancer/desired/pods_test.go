@@ -237,6 +237,28 @@ func TestPods_SourceRangesWithOVN_RulesOpenTheTargetPortsToThem(t *testing.T) {
 	wantTold(t, notices, "LoadBalancerSourceRangesIgnored!")
 }
 
+// A rollout may change the number of a named port. The last pods of the old number are no members
+// of ovn, but their open connections must go on.
+func TestPods_DrainingWithOVN_TheirPortStaysOpen(t *testing.T) {
+	old := func(in *Input) {
+		before := *in.Pods.Endpoints[0]
+		before.Endpoints = []discoveryv1.Endpoint{leaving(pod("n1", "10.244.1.2"))}
+		before.Ports = []discoveryv1.EndpointPort{endpointPort("http", v1.ProtocolTCP, 9090)}
+		in.Pods.Endpoints = append(in.Pods.Endpoints, &before)
+	}
+	d, _ := build(t, withPods(pod("n1", "10.244.1.1")), old, managed, withFeatures(ovn()))
+	open := map[int]bool{}
+	for _, rule := range d.SecurityGroup.Rules {
+		open[rule.PortMin] = true
+	}
+	if !open[8080] || !open[9090] {
+		t.Errorf("rules %+v, want some for 8080 and 9090", d.SecurityGroup.Rules)
+	}
+	if got := d.Ports[0].Pool.Members; len(got) != 1 || got[0].Port != 8080 {
+		t.Errorf("members %+v", got)
+	}
+}
+
 // The nodes' ports are in their own subnet, whichever the members' is, and pods on a node that
 // drains serve until they end.
 func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T) {
