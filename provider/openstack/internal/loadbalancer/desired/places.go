@@ -76,7 +76,7 @@ func impossible(format string, arguments ...any) error {
 //  3. the subnet of a node's address: of the first node, by name, that has a port
 //  4. the subnet of the VIP
 //
-// If pods are members, 3 does not count: the router of the VIP's subnet leads to them.
+// If pods are members, only 4 counts: the router of the VIP's subnet leads to them.
 //
 // In 3, a load balancer without a named place keeps the subnet of its VIP as long as any node has
 // an address in it.
@@ -415,11 +415,11 @@ func (r *resolver) memberRange(
 
 // memberSubnet returns "" if no source names the subnet: Octavia then uses the VIP's.
 func (r *resolver) memberSubnet(ctx context.Context) (string, error) {
-	if named := cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID); named != "" {
-		return named, nil
-	}
 	if r.Pods != nil {
 		return r.places.VIP.SubnetID, nil
+	}
+	if named := cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID); named != "" {
+		return named, nil
 	}
 	subnet, err := r.nodeSubnet(ctx)
 	if err != nil {

@@ -284,10 +284,12 @@ func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 	}
 	existing := &octavia.LoadBalancer{VIP: octavia.VIP{SubnetID: s.frontV4, NetworkID: s.front}}
 	for _, manage := range []bool{false, true} {
-		in.Settings.ManageSecurityGroups = manage
-		places, _, err := Resolve(t.Context(), s.api, in, existing)
-		if err != nil || places.Member.ID != s.frontV4 {
-			t.Errorf("found %+v, %v", places, err)
+		for _, named := range []string{"", s.v4} {
+			in.Settings.ManageSecurityGroups, in.Settings.MemberSubnetID = manage, named
+			places, _, err := Resolve(t.Context(), s.api, in, existing)
+			if err != nil || places.Member.ID != s.frontV4 {
+				t.Errorf("member subnet %q: found %+v, %v", named, places, err)
+			}
 		}
 	}
 }

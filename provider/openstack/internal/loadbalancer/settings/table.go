@@ -204,7 +204,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			"The members: `node`, nodes at their node ports; `pod`, the endpoints of the Service at their target ports; or `auto`, which is `pod` if pods of the Service's first IP family can be reached, and otherwise `node`. Pods can be reached if fxccm writes their routes (`router-id` and `--cluster-cidr`) to a router of the load balancer's subnet, or in the ranges of `pod-ranges`. With `pod`, node ports and `externalTrafficPolicy` have no meaning, the health monitor checks the port of the pod, and without a way to the pods the Service is refused.").
 			from("member-target", cmp.Or(c.MemberTarget, TargetNode)).orClass().isOwn(),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
-			"The subnet of the members. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
+			"The subnet of members that are nodes; pods are reached from the load balancer's subnet. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
 			from("member-subnet-id", cmp.Or(c.MemberSubnetID, c.SubnetID)).orClass().
 			names("connect the load balancer to a subnet of another owner",
 				"the project's rights in Neutron; the addresses are those of nodes"),
