@@ -94,7 +94,7 @@ func (l *LoadBalancers) podRanges() (ranges []netip.Prefix, routerID string) {
 
 // pods returns the pods that are the members, or nil if nodes are. A repair of drift has the
 // endpoints of the last call of the service controller, so it restores what that call wrote.
-func (r *reconciler) pods() (*desired.Pods, error) {
+func (r *reconciler) pods(has desired.Features) (*desired.Pods, error) {
 	target := r.settings.MemberTarget
 	reaches := r.of.reachesPods(r.service, target)
 	switch {
@@ -114,7 +114,13 @@ func (r *reconciler) pods() (*desired.Pods, error) {
 			r.nameOf("member-target")))
 	}
 	ranges, routerID := r.of.podRanges()
-	return &desired.Pods{
+	pods := &desired.Pods{
 		Endpoints: r.state.endpoints.slices, Ranges: ranges, RouterID: routerID,
-	}, nil
+	}
+	families := r.service.Spec.IPFamilies
+	if target != settings.TargetPod && has.MembersOfEachFamily && has.AdditionalVIPs &&
+		len(families) > 1 && !pods.ReachedIn(families[1]) {
+		return nil, nil // nodes serve both families
+	}
+	return pods, nil
 }

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -210,6 +211,38 @@ func TestPods_AutoWithoutARangeOfTheFirstFamily_NodesAreMembers(t *testing.T) {
 	service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol, v1.IPv4Protocol}
 	if !c.WantsEndpoints(service) {
 		t.Error("the provider wants no endpoints of a family that it reaches")
+	}
+}
+
+// With ovn, members of the first family do not serve the address of the second one.
+func TestPods_AutoWithOVNReachesOneFamilyOfTwo_NodesAreMembers(t *testing.T) {
+	t.Parallel()
+	for _, byRouter := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the router counts: %t", byRouter), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, openstacktest.WithLoadBalancerVersion(30))
+			s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "fd00::/64"})
+			s.defaults.LoadBalancer.LBProvider = octavia.ProviderOVN
+			s.defaults.LoadBalancer.MemberTarget = "auto"
+			if byRouter {
+				s.routes = Routes{RouterID: s.router, Ranges: []netip.Prefix{
+					netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix("fd00:244::/32"),
+				}}
+			} else {
+				s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+			}
+			c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+			first := node.Status.Addresses[0].Address
+			node.Status.Addresses = append(node.Status.Addresses,
+				v1.NodeAddress{Type: v1.NodeInternalIP, Address: "fd00::11"})
+			service := s.addService("web", 80)
+			service.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
+			s.update(service)
+			if all := published(c.ensurePods(service, node, "10.244.1.1")); len(all) != 2 {
+				t.Errorf("the addresses are %q, want one of each family", all)
+			}
+			s.wantMembers(first+":30080", "fd00::11:30080")
+		})
 	}
 }
 

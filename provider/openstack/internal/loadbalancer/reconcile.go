@@ -270,15 +270,10 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err := r.checkCertificate(ctx); err != nil {
 		return desired.State{}, err
 	}
-	pods, err := r.pods()
-	if err != nil {
-		return desired.State{}, err
-	}
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
 		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
-		Pods:     pods,
 		Settings: r.settings,
 
 		Guest:                r.found.role == plan.Guest,
@@ -291,7 +286,12 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		input.LoadBalancerName, provider = lb.Name, lb.Provider
 	}
 	input.Features = desired.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
-	notes, err := r.resolve(ctx, &input)
+	var err error
+	if input.Pods, err = r.pods(input.Features); err != nil {
+		return desired.State{}, err
+	}
+	var notes []events.Notice
+	notes, err = r.resolve(ctx, &input)
 	var impossible *events.Notice
 	var unseen *desired.UnseenSubnetError
 	var unrouted *desired.UnroutedPodsError

@@ -92,7 +92,7 @@ func Resolve(
 		existing: existing, cloud: cloud,
 	}
 	for _, find := range []func(context.Context) error{
-		r.vip, r.routeToPods, r.additionalVIPs, r.member, r.additionalMember, r.floatingIP,
+		r.vip, r.additionalVIPs, r.routeToPods, r.member, r.additionalMember, r.floatingIP,
 	} {
 		if err := find(ctx); err != nil {
 			return Places{}, nil, err
@@ -154,18 +154,29 @@ func (r *resolver) vip(ctx context.Context) error {
 	return nil
 }
 
-// routeToPods checks that the router of the pods has a port in the VIP's subnet. The subnet is
-// unknown before the creation if only its network or a port is named.
+// routeToPods checks that the router of the pods has a port in the subnet of each VIP that forwards
+// to pods. The subnet is unknown before the creation if only its network or a port is named.
 func (r *resolver) routeToPods(ctx context.Context) error {
-	subnet := r.places.VIP.SubnetID
-	if r.Pods == nil || r.Pods.RouterID == "" || subnet == "" {
+	if r.Pods == nil || r.Pods.RouterID == "" {
 		return nil
 	}
-	has, err := r.cloud.HasRouter(ctx, subnet, r.Pods.RouterID)
-	if err == nil && !has {
-		err = &UnroutedPodsError{SubnetID: subnet, RouterID: r.Pods.RouterID}
+	vips := []octavia.VIP{r.places.VIP}
+	if r.Features.MembersOfEachFamily {
+		vips = append(vips, r.places.AdditionalVIPs...)
 	}
-	return err
+	for _, vip := range vips {
+		if vip.SubnetID == "" {
+			continue
+		}
+		has, err := r.cloud.HasRouter(ctx, vip.SubnetID, r.Pods.RouterID)
+		if err != nil {
+			return err
+		}
+		if !has {
+			return &UnroutedPodsError{SubnetID: vip.SubnetID, RouterID: r.Pods.RouterID}
+		}
+	}
+	return nil
 }
 
 // subnetOfNetwork chooses an IPv6 subnet in a network that is named without a subnet, because
@@ -233,7 +244,10 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	}
 	subnet := r.Settings.AdditionalSubnetID
 	why := ""
-	if subnet == "" {
+	switch {
+	case r.Pods != nil && r.Features.MembersOfEachFamily && !r.Pods.ReachedIn(r.families[1]):
+		subnet, why = "", fmt.Sprintf("no range of pods of %s is known", r.families[1])
+	case subnet == "":
 		var err error
 		if subnet, why, err = r.secondSubnet(ctx); err != nil {
 			return err

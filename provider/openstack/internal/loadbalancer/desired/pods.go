@@ -30,6 +30,12 @@ type Pods struct {
 	RouterID string
 }
 
+// ReachedIn reports whether pods of a family can be members.
+func (p *Pods) ReachedIn(family v1.IPFamily) bool {
+	return slices.ContainsFunc(p.Ranges,
+		func(r netip.Prefix) bool { return familyOf(r.Addr()) == family })
+}
+
 // endpoints are the endpoints at a port of the Service.
 type endpoints struct {
 	// members are those that the load balancer forwards to, by address, if only open connections.

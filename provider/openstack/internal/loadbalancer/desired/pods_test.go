@@ -294,6 +294,26 @@ func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 	}
 }
 
+// A VIP to which no member belongs would be an address that does not answer.
+func TestResolve_PodsOfOneFamilyAreReached_OVNHasNoVIPOfTheOther(t *testing.T) {
+	s := newSite(t)
+	nodes := []Node{{Node: s.addNode("a", "10.0.0.11", "fd00::11")}}
+	for ranges, want := range map[string]int{"10.244.0.0/16": 0, "fd00:244::/32": 1} {
+		places, _, err := Resolve(t.Context(), s.api, Input{
+			Service: service(v1.IPv4Protocol, v1.IPv6Protocol),
+			Pods: &Pods{Ranges: []netip.Prefix{
+				netip.MustParsePrefix("10.244.0.0/16"), netip.MustParsePrefix(ranges),
+			}},
+			Nodes:    nodes,
+			Settings: settings.Settings{Internal: true},
+			Features: FeaturesOf(octavia.ProviderOVN, 30, false),
+		}, nil)
+		if err != nil || len(places.AdditionalVIPs) != want {
+			t.Errorf("%s: found %+v, %v", ranges, places, err)
+		}
+	}
+}
+
 // The network of a named port is known before the load balancer exists.
 func TestResolve_PodsAreMembersAndAPortIsNamed_TheirSubnetIsInThePortsNetwork(t *testing.T) {
 	s := newSite(t)
