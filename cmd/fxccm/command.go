@@ -44,6 +44,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 // runAs is run under a name of the binary.
 func runAs(name string, args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = cli.Printing(stdout), cli.Printing(stderr)
 	root := newRoot(stderr)
 	switch name {
 	case completerName:

@@ -217,10 +217,10 @@ func (f checkedFile) writeText(out io.Writer) error {
 			subject += ", cloud " + c.Name
 		}
 		for _, text := range c.Errors {
-			_, _ = fmt.Fprintf(out, "error: %s\n", cli.Printable(text))
+			_, _ = fmt.Fprintf(out, "error: %s\n", text)
 		}
 		for _, text := range c.Warnings {
-			_, _ = fmt.Fprintf(out, "warning: %s\n", cli.Printable(text))
+			_, _ = fmt.Fprintf(out, "warning: %s\n", text)
 		}
 		for _, s := range c.Services {
 			region := ""
@@ -228,7 +228,7 @@ func (f checkedFile) writeText(out io.Writer) error {
 				region = " in region " + s.Region
 			}
 			if s.Error != "" { // it begins with the name of the service
-				_, _ = fmt.Fprintf(out, "error%s: %s\n", region, cli.Printable(s.Error))
+				_, _ = fmt.Fprintf(out, "error%s: %s\n", region, s.Error)
 			} else {
 				_, _ = fmt.Fprintf(out, "%s answers%s\n", s.Service, region)
 			}

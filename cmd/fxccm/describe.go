@@ -142,7 +142,7 @@ func (d *describeLine) run(ctx context.Context, stdout, stderr io.Writer) error 
 		}
 	}
 	printed := d.Print(stdout, all, func(out io.Writer) error {
-		_, err := io.WriteString(out, cli.Printable(all.text(time.Now())))
+		_, err := io.WriteString(out, all.text(time.Now()))
 		return err
 	})
 	return errors.Join(failed, compared, printed)

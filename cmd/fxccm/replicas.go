@@ -180,10 +180,10 @@ func (l *replicasLine) print(
 		if ageless != shown || clear != "" {
 			err := l.Print(stdout, status, func(out io.Writer) error {
 				text, err := status.tables(time.Now()).Text(screen)
-				if err == nil {
-					_, err = io.WriteString(out, clear+text)
+				if err != nil {
+					return err
 				}
-				return err
+				return cli.WriteStyled(out, clear+text)
 			})
 			if err != nil {
 				return err

@@ -103,8 +103,7 @@ func (t *Tables) Print(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(out, text)
-	return err
+	return WriteStyled(out, text)
 }
 
 // wrapped wraps a line between words, and indents the lines that continue it. A word that is wider
@@ -131,10 +130,10 @@ func wrapped(line string, columns, indent int) string {
 }
 
 // Printable replaces characters that are not printable, because texts of the cloud could otherwise
-// control the terminal, or change the direction in which a line is read.
+// control the terminal, or change the direction in which a line is read. Line breaks and tabs stay.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && !unicode.IsPrint(r) {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r

@@ -44,7 +44,7 @@ func TestTables_EachScreen_WrapsAndColorsItsLines(t *testing.T) {
 
 func TestPrintable_TextOfTheCloud_ControlsNothing(t *testing.T) {
 	for text, want := range map[string]string{
-		"a\nb": "a\nb", "a\x1b[2J\u009bb": "a [2J b", "Zürich 東京": "Zürich 東京",
+		"a\n\tb": "a\n\tb", "a\x1b[2J\u009bb": "a [2J b", "Zürich 東京": "Zürich 東京",
 		"\u202efed\u202c\u2066x\u2069": " fed  x ", "\u200bx\ufeff": " x ",
 	} {
 		if got := cli.Printable(text); got != want {
