@@ -86,15 +86,17 @@ const rowIndent = 4
 // lines, so that nothing of it is lost.
 func (t *Tables) Text(screen Screen) (string, error) {
 	err := t.writer.Flush()
-	lines := strings.Split(strings.TrimSuffix(t.out.String(), "\n"), "\n")
-	for i, line := range lines {
-		line = wrapped(strings.TrimRight(line, " "), screen.Columns, rowIndent)
-		if screen.Colors && t.colors[i] != Plain {
-			line = string(t.colors[i]) + line + reset
+	var text strings.Builder
+	row := 0
+	for line := range strings.Lines(t.out.String()) { // none if the tables are empty
+		line = wrapped(strings.TrimRight(line, " \n"), screen.Columns, rowIndent)
+		if screen.Colors && t.colors[row] != Plain {
+			line = string(t.colors[row]) + line + reset
 		}
-		lines[i] = line
+		text.WriteString(line + "\n")
+		row++
 	}
-	return strings.Join(lines, "\n") + "\n", err
+	return text.String(), err
 }
 
 // Print writes the tables for the screen that out is.

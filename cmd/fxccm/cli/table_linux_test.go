@@ -42,6 +42,15 @@ func TestTables_EachScreen_WrapsAndColorsItsLines(t *testing.T) {
 	}
 }
 
+func TestTables_Empty_PrintNothing(t *testing.T) {
+	for _, colors := range []bool{false, true} {
+		text, err := cli.NewTables().Text(cli.Screen{IsTerminal: true, Columns: 80, Colors: colors})
+		if err != nil || text != "" {
+			t.Errorf("colors %t: %v, %q", colors, err, text)
+		}
+	}
+}
+
 func TestPrintable_TextOfTheCloud_ControlsNothing(t *testing.T) {
 	for text, want := range map[string]string{
 		"a\n\tb": "a\n\tb", "a\x1b[2J\u009bb": "a [2J b", "Zürich 東京": "Zürich 東京",

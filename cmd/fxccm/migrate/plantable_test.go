@@ -37,6 +37,14 @@ shop/more: changes
 	}
 }
 
+func TestWriteTable_NoServices_IsOneLine(t *testing.T) {
+	var out strings.Builder
+	err := ServicePlans{}.WriteTable(&out)
+	if want := "No Services of type LoadBalancer.\n"; err != nil || out.String() != want {
+		t.Errorf("it is %q, %v; want %q", &out, err, want)
+	}
+}
+
 func TestPrintPlans_PlanThatBlocks_PrintsItAndExitsAsBlocked(t *testing.T) {
 	for name, c := range map[string]struct {
 		outcome      Outcome

@@ -150,10 +150,12 @@ func (p ServicePlans) Summary() string {
 // WriteTable writes a line for each Service, with its notices and the steps that change more than
 // tags.
 func (p ServicePlans) WriteTable(out io.Writer) error {
-	table := cli.NewTables()
-	if len(p) > 0 {
-		table.Row("SERVICE", "LOAD BALANCER", "PLAN")
+	if len(p) == 0 {
+		_, err := fmt.Fprintln(out, p.Summary())
+		return err
 	}
+	table := cli.NewTables()
+	table.Row("SERVICE", "LOAD BALANCER", "PLAN")
 	for _, plan := range p {
 		table.ColoredRow(plan.Outcome.color(), plan.Service, cmp.Or(plan.LoadBalancer, "none"),
 			string(plan.Outcome))
