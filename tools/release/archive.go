@@ -88,7 +88,8 @@ func (b builder) commonFiles(ctx context.Context, binaries []binary) ([]file, er
 	}
 	own := slices.IndexFunc(binaries, func(b binary) bool { return b.platform == host })
 	for _, each := range completionFiles {
-		text, err := command(ctx, b.source.dir, nil, binaries[own].path, "completion", each.shell)
+		text, err := commandWith(ctx, b.source.dir, inherited(), binaries[own].path, "completion",
+			each.shell)
 		if err != nil {
 			return nil, err
 		}

@@ -64,9 +64,12 @@ func (b builder) binaries(ctx context.Context, dir string, all []platform) ([]bi
 		path := filepath.Join(dir, name)
 		start := time.Now()
 		fmt.Fprintf(b.progress, "build %s\n", name)
-		env := []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS="}
-		if _, err := command(ctx, b.source.dir, env, "go", "build", "-trimpath", "-buildvcs=true",
-			"-ldflags=-s -w", "-o", path, "./cmd/fxccm"); err != nil {
+		env, err := b.environment(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := commandWith(ctx, b.source.dir, env, "go", "build", "-trimpath",
+			"-buildvcs=true", "-ldflags=-s -w", "-o", path, "./cmd/fxccm"); err != nil {
 			return nil, err
 		}
 		fmt.Fprintf(b.progress, "built %s in %s\n", name, time.Since(start).Round(time.Second))

@@ -7,7 +7,7 @@
 //	release publish -image REPOSITORY [-charts REPOSITORY] [-sign KEY|keyless] VERSION
 //
 // `make image`, `make release` and `make publish` run it from the repository's root. The same
-// commit and Go toolchain produce the same bytes.
+// commit and Go toolchain produce the same bytes, whatever the environment of the build is.
 package main
 
 import (

@@ -135,7 +135,10 @@ func in(t *testing.T, dir string, args ...string) error {
 
 func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
 	var files [][]byte
-	for _, dir := range []string{checkout(t), checkout(t)} {
+	for i, dir := range []string{checkout(t), checkout(t)} {
+		if i > 0 {
+			chooseOtherCode(t, dir)
+		}
 		out := filepath.Join(t.TempDir(), "image.tar")
 		if err := in(t, dir, "image", "-out", out); err != nil {
 			t.Fatal(err)
@@ -148,6 +151,26 @@ func TestImage_BuiltTwiceFromTheSameCommit_IsTheSameFile(t *testing.T) {
 	}
 	if !slices.Equal(files[0], files[1]) {
 		t.Error("two builds of one commit in two folders differ")
+	}
+}
+
+// chooseOtherCode sets variables that choose another code for a checkout, in the environment and
+// as "go env -w" does.
+func chooseOtherCode(t *testing.T, dir string) {
+	t.Helper()
+	other := t.TempDir()
+	write(t, other, "go.work",
+		"go 1.26.0\n\nuse "+dir+"\n\nreplace golang.org/x/mod => ./mod\n")
+	write(t, other, "mod/go.mod", "module golang.org/x/mod\n\ngo 1.26.0\n")
+	write(t, other, "mod/semver/semver.go",
+		"package semver\n\nfunc Major(string) string { return \"replaced\" }\n")
+	write(t, other, "env", "GOFLAGS=-tags=other -ldflags=-X=main.other=1\n")
+	for name, value := range map[string]string{
+		"GOENV": filepath.Join(other, "env"), "GOWORK": filepath.Join(other, "go.work"),
+		"GOFLAGS": "", "GOAMD64": "v3", "GOARM64": "v9.0", "GOFIPS140": "latest",
+		"GOROOT": other, "GIT_DIR": other, "GIT_WORK_TREE": other,
+	} {
+		t.Setenv(name, value)
 	}
 }
 

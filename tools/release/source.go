@@ -39,18 +39,26 @@ func readSource(ctx context.Context, dir string) (source, error) {
 }
 
 func git(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := command(ctx, dir, nil, "git", args...)
+	out, err := commandWith(ctx, dir, inherited(), "git", args...)
 	return strings.TrimSpace(out), err
 }
 
-// command returns the output of a command. An error contains its standard error.
+// command returns the output of a command, with variables beside those of this process. An error
+// contains its standard error.
 func command(
+	ctx context.Context, dir string, env []string, name string, args ...string,
+) (string, error) {
+	return commandWith(ctx, dir, append(os.Environ(), env...), name, args...)
+}
+
+// commandWith is command with these variables alone.
+func commandWith(
 	ctx context.Context, dir string, env []string, name string, args ...string,
 ) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = env
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("%s: %w: %s", cmd, err, strings.TrimSpace(stderr.String()))
 	}
