@@ -105,21 +105,18 @@ type invalidResponse struct{ what string }
 
 func (e *invalidResponse) Error() string { return e.what }
 
+// readAll takes memory for what arrives, whatever length the header announces.
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }()
-	var body bytes.Buffer
-	if resp.ContentLength > 0 && resp.ContentLength <= limit {
-		body.Grow(int(resp.ContentLength) + bytes.MinRead)
-	}
-	n, err := io.Copy(&body, io.LimitReader(resp.Body, limit+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("the response (%s) is truncated: %w", resp.Status, err)
 	}
-	if n > limit {
+	if int64(len(body)) > limit {
 		return nil, &invalidResponse{fmt.Sprintf("the response (%s) is larger than %d MiB",
 			resp.Status, limit>>20)}
 	}
-	return body.Bytes(), nil
+	return body, nil
 }
 
 // checkJSON refuses a body that cannot be JSON where JSON was requested. gophercloud would only

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -148,21 +149,38 @@ func TestResponse_Null_IsAcceptedOnlyForAPut(t *testing.T) {
 	}
 }
 
-func TestReadAll_HasALimit(t *testing.T) {
-	answer := func(length int64) *http.Response {
-		return &http.Response{
-			Status: "200 OK", ContentLength: length,
-			Body: io.NopCloser(strings.NewReader("0123456789")),
-		}
+// announcing is a response of 10 bytes whose header announces another length.
+func announcing(length int64) *http.Response {
+	return &http.Response{
+		Status: "200 OK", ContentLength: length,
+		Body: io.NopCloser(strings.NewReader("0123456789")),
 	}
+}
+
+func TestReadAll_HasALimit(t *testing.T) {
 	for _, length := range []int64{-1, 10, 1 << 40} {
-		if body, err := readAll(answer(length), 10); err != nil || string(body) != "0123456789" {
+		if body, err := readAll(announcing(length), 10); err != nil ||
+			string(body) != "0123456789" {
 			t.Errorf("10 bytes of 10, announced %d: %q, %v", length, body, err)
 		}
 		var broken *invalidResponse
-		if _, err := readAll(answer(length), 9); !errors.As(err, &broken) {
+		if _, err := readAll(announcing(length), 9); !errors.As(err, &broken) {
 			t.Errorf("10 bytes of at most 9, announced %d: %v", length, err)
 		}
+	}
+}
+
+func TestReadAll_ServerAnnouncesMuchAndSendsLittle_TakesLittleMemory(t *testing.T) {
+	const announced = 100 << 20
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	body, err := readAll(announcing(announced), maxBody)
+	runtime.ReadMemStats(&after)
+	if err != nil || string(body) != "0123456789" {
+		t.Errorf("the body is %q, %v", body, err)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > announced/10 {
+		t.Errorf("10 bytes took %d bytes of memory", used)
 	}
 }
 
