@@ -232,8 +232,9 @@ func (c *Cluster) guard(config *rest.Config) *rest.Config {
 // addresses that the owner of the cluster names, such as those in its CloudConfig. Requests must be
 // sent through the result, which limits the responses: each may have [Limits].ObjectBytes, in bytes
 // or in memory if it is JSON, and responses of more than a megabyte are read slowly. The pages of a
-// list of the OpenStack provider may have twice as much together. The transport must not have been
-// used. A [Trusted] cluster's transport is returned unchanged.
+// list of the OpenStack provider may have twice as much together. All transports of the cluster
+// share the rate. The transport must not have been used. A [Trusted] cluster's transport is
+// returned unchanged.
 func (c *Cluster) GuardTransport(t *http.Transport) http.RoundTripper {
 	if c.rules == nil {
 		return t
@@ -242,7 +243,7 @@ func (c *Cluster) GuardTransport(t *http.Transport) http.RoundTripper {
 	if !c.rules.AllowProxy {
 		t.Proxy = nil
 	}
-	return newCloudMeter(t, c.limits)
+	return c.cloud.guard(t)
 }
 
 // applyRules checks the client configuration of a cluster that is not trusted, and guards it.

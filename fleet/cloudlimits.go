@@ -32,26 +32,36 @@ const (
 var errLargeCloudResponse = errors.New("a response of the cloud, or the pages of a list, " +
 	"exceed fleet.Limits.ObjectBytes")
 
-// A cloudMeter limits the responses of services whose addresses the owner of a cluster names. It is
-// safe for concurrent use.
-type cloudMeter struct {
-	next  http.RoundTripper
-	limit int64
-	rate  *rate.Limiter
+// cloudLimits limit the responses of the services whose addresses the owner of a cluster names. All
+// transports of the cluster share them, because the owner also decides how many there are: a region
+// has its own. They are safe for concurrent use.
+type cloudLimits struct {
+	objectBytes int64
+	rate        *rate.Limiter
+	wire        wireLimit
 }
 
-// newCloudMeter limits the headers and the connections of a transport, too.
-func newCloudMeter(t *http.Transport, limits Limits) *cloudMeter {
-	limits.setDefaults(DefaultParams().Limits)
-	t.MaxResponseHeaderBytes = maxHeaderBytes
-	wire := &wireLimit{}
-	wire.set(cloudRate * limits.BytesPerSecond)
-	t.DialContext = wire.dial(t.DialContext)
-	return &cloudMeter{
-		next: t, limit: limits.ObjectBytes,
+func newCloudLimits(limits Limits) *cloudLimits {
+	l := &cloudLimits{
+		objectBytes: limits.ObjectBytes,
 		rate: rate.NewLimiter(rate.Limit(cloudRate*limits.BytesPerSecond),
 			int(max(readChunk, burstSeconds*limits.BytesPerSecond))),
 	}
+	l.wire.set(cloudRate * limits.BytesPerSecond)
+	return l
+}
+
+// guard limits a transport's headers and connections, and returns one that limits the bodies, too.
+func (l *cloudLimits) guard(t *http.Transport) http.RoundTripper {
+	t.MaxResponseHeaderBytes = maxHeaderBytes
+	t.DialContext = l.wire.dial(t.DialContext)
+	return &cloudMeter{next: t, limits: l}
+}
+
+// A cloudMeter limits the responses of one transport. It is safe for concurrent use.
+type cloudMeter struct {
+	next   http.RoundTripper
+	limits *cloudLimits
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -60,13 +70,13 @@ func (m *cloudMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, listLimit := pagedlist.Of(r.Context()), pagesFactor*m.limit
+	list, listLimit := pagedlist.Of(r.Context()), pagesFactor*m.limits.objectBytes
 	if list == nil {
-		list, listLimit = new(atomic.Int64), m.limit
+		list, listLimit = new(atomic.Int64), m.limits.objectBytes
 	}
 	response.Body = &cloudBody{
-		ReadCloser: response.Body, meter: m, ctx: r.Context(), list: list, listLimit: listLimit,
-		sizer: jsonSizer{hasNoQuantities: true},
+		ReadCloser: response.Body, limits: m.limits, ctx: r.Context(), list: list,
+		listLimit: listLimit, sizer: jsonSizer{hasNoQuantities: true},
 	}
 	return response, nil
 }
@@ -78,10 +88,10 @@ func (m *cloudMeter) WrappedRoundTripper() http.RoundTripper { return m.next }
 // text of another form, which no client decodes, counts for at least its bytes.
 type cloudBody struct {
 	io.ReadCloser
-	meter *cloudMeter
-	ctx   context.Context
-	sizer jsonSizer
-	read  size
+	limits *cloudLimits
+	ctx    context.Context
+	sizer  jsonSizer
+	read   size
 	// list has the size of all pages of the list, or of the response alone.
 	list      *atomic.Int64
 	listLimit int64
@@ -95,14 +105,14 @@ func (b *cloudBody) Read(p []byte) (int, error) {
 	b.read.add(n, untypedFactor*decoded)
 	grown := b.read.total() - last
 	total := b.list.Add(grown)
-	if b.read.total() > b.meter.limit || total > b.listLimit {
+	if b.read.total() > b.limits.objectBytes || total > b.listLimit {
 		return 0, errLargeCloudResponse
 	}
 	// A wait for more than the burst would never end.
 	for rest := min(grown, total-freeCloudResponse); rest > 0; {
-		part := min(int(rest), b.meter.rate.Burst())
+		part := min(int(rest), b.limits.rate.Burst())
 		rest -= int64(part)
-		if limit := b.meter.rate.WaitN(b.ctx, part); limit != nil {
+		if limit := b.limits.rate.WaitN(b.ctx, part); limit != nil {
 			return 0, limit
 		}
 	}

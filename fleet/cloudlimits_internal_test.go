@@ -19,6 +19,36 @@ import (
 	"github.com/fxccm/fxccm/internal/pagedlist"
 )
 
+// tenant is a cluster that is not trusted.
+func tenant(limits Limits) *Cluster {
+	limits.setDefaults(DefaultParams().Limits)
+	return &Cluster{Name: "c", rules: &AccessRules{}, cloud: newCloudLimits(limits)}
+}
+
+// guarded returns the transport of a tenant, which also connects to loopback addresses.
+func guarded(t *testing.T, c *Cluster) http.RoundTripper {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	limited := c.GuardTransport(transport)
+	transport.DialContext = nil
+	return limited
+}
+
+// received sends a request and reads the response.
+func received(ctx context.Context, via http.RoundTripper, address string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return err
+	}
+	response, err := via.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return errors.Join(err, response.Body.Close())
+}
+
 // Clients of clouds decode responses into maps.
 func TestCloudMeter_ResponseBecomesLarge_IsEstimated(t *testing.T) {
 	const n = 1 << 16
@@ -38,11 +68,9 @@ func TestCloudMeter_ResponseBecomesLarge_IsEstimated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			body := cloudBody{
 				ReadCloser: io.NopCloser(strings.NewReader(text)), ctx: t.Context(),
-				meter: newCloudMeter(&http.Transport{}, Limits{
-					ObjectBytes: 1 << 40, BytesPerSecond: 1 << 40,
-				}),
-				sizer: jsonSizer{hasNoQuantities: true},
-				list:  new(atomic.Int64), listLimit: 1 << 40,
+				limits: tenant(Limits{ObjectBytes: 1 << 40, BytesPerSecond: 1 << 40}).cloud,
+				sizer:  jsonSizer{hasNoQuantities: true},
+				list:   new(atomic.Int64), listLimit: 1 << 40,
 			}
 			if _, err := io.Copy(io.Discard, &body); err != nil {
 				t.Fatal(err)
@@ -115,22 +143,9 @@ func TestGuardTransport_HostileCloud_ResponsesAreLimited(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(test.handler)
 			defer server.Close()
-			transport := &http.Transport{}
-			c := Cluster{Name: "c", rules: &AccessRules{}, limits: test.limits}
-			limited := c.GuardTransport(transport)
-			transport.DialContext = nil // the server has a loopback address
-			defer transport.CloseIdleConnections()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := limited.RoundTrip(request)
-			if err == nil {
-				_, err = io.Copy(io.Discard, response.Body)
-				err = errors.Join(err, response.Body.Close())
-			}
+			err := received(ctx, guarded(t, tenant(test.limits)), server.URL)
 			if (err == nil) != (test.want == "") ||
 				err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("the error is %v, want %q", err, test.want)
@@ -155,26 +170,10 @@ func TestGuardTransport_PagesWithoutAnEnd_AreLimitedTogether(t *testing.T) {
 		"other responses": {t.Context(), 3 * pagesFactor * limit / len(page)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			transport := &http.Transport{}
-			defer transport.CloseIdleConnections()
-			meter := newCloudMeter(transport, Limits{ObjectBytes: limit})
-			read := func() error {
-				request, err := http.NewRequestWithContext(test.ctx, http.MethodGet, server.URL,
-					nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				response, err := meter.RoundTrip(request)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer response.Body.Close()
-				_, err = io.Copy(io.Discard, response.Body)
-				return err
-			}
+			limited := guarded(t, tenant(Limits{ObjectBytes: limit}))
 			n := 0
 			for n < 3*pagesFactor*limit/len(page) {
-				if err := read(); err != nil {
+				if err := received(test.ctx, limited, server.URL); err != nil {
 					if !errors.Is(err, errLargeCloudResponse) {
 						t.Fatal(err)
 					}
@@ -186,5 +185,28 @@ func TestGuardTransport_PagesWithoutAnEnd_AreLimitedTogether(t *testing.T) {
 				t.Errorf("%d responses were read, want %d", n, test.want)
 			}
 		})
+	}
+}
+
+// The owner of a cluster decides how many regions its cloud has. Each has its own transport.
+func TestGuardTransport_SeveralTransportsOfACluster_ShareItsRate(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, strings.Repeat("x", freeCloudResponse+readChunk-1000))
+	}))
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	c := tenant(Limits{BytesPerSecond: 1}) // a burst of readChunk
+	first, second := guarded(t, c), guarded(t, c)
+	if err := received(ctx, first, server.URL); err != nil {
+		t.Errorf("a response within the burst: %v", err)
+	}
+	if err := received(ctx, second, server.URL); err == nil ||
+		!strings.Contains(err.Error(), "deadline") {
+		t.Errorf("the same by another transport: %v, want a wait beyond the deadline", err)
+	}
+	if err := received(ctx, guarded(t, tenant(Limits{BytesPerSecond: 1})), server.URL); err != nil {
+		t.Errorf("the same of another cluster: %v", err)
 	}
 }

@@ -44,12 +44,12 @@ type Cluster struct {
 	// isTrusted is set by Trusted. rules are those that apply, or nil for a trusted cluster.
 	isTrusted bool
 	rules     *AccessRules
-	// limits are those of the fleet.
-	limits Limits
 	// joined is when this replica saw the cluster first.
 	joined time.Time
-	// onCloudConfig is set by the fleet in the Cluster that it passes to Params.Manager.
+	// The fleet sets these in the Cluster that it passes to Params.Manager. cloud limits the
+	// responses of the cluster's own cloud.
 	onCloudConfig func(ReplaceCloudConfig)
+	cloud         *cloudLimits
 }
 
 // ReplaceCloudConfig gives the provider of a running Manager another configuration, such as rotated

@@ -553,7 +553,6 @@ func (f *Fleet) update(clusters []Cluster) {
 			c.object = nil // its Lease goes with the API server
 		}
 		c.applyRules(&f.params.Access)
-		c.limits = f.params.Limits
 		if f.params.Labels != nil {
 			all := c.Labels
 			c.Labels = map[string]string{}

@@ -106,7 +106,7 @@ func FuzzCloudsYAML(f *testing.F) {
 
 // take does the same as takeClouds, from the content of a file to a Config.
 func take(t *testing.T, file *cloudsFile, entry cloudEntry) {
-	document := parse([]byte("[Global]\nuse-clouds\n"), "")
+	document := parse([]byte("[Global]\nuse-clouds\n"), Options{})
 	c := cloudsReader{
 		document: document, options: Options{CloudsDirs: []string{}},
 		global: &document.config.Global, section: header("Global", ""),

@@ -1,6 +1,7 @@
 package cloudconf
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +110,40 @@ func TestParse_NoFiles_RefusesEachOptionThatReadsOne(t *testing.T) {
 			}
 			if _, _, err := Parse(content, Options{}); err != nil {
 				t.Errorf("without the option, %s is refused: %v", line, err)
+			}
+		}
+	}
+}
+
+func TestParse_NoFilesAndManyRegionsOrClasses_IsRefusedInOneSentence(t *testing.T) {
+	for header, test := range map[string]struct {
+		most int
+		want string
+	}{
+		"[Global %q]\n": {maxRegions, "region"}, "[LoadBalancer %q]\n": {maxRegions, "region"},
+		"[LoadBalancerClass %q]\n": {maxClasses, "class"},
+	} {
+		content := func(n int) []byte {
+			var text strings.Builder
+			for i := range n {
+				fmt.Fprintf(&text, header, fmt.Sprintf("name-%d", i))
+			}
+			return []byte(login + text.String() + text.String())
+		}
+		if _, _, err := Parse(content(test.most), Options{NoFiles: true}); err != nil {
+			t.Errorf("%d of %s: %v", test.most, header, err)
+		}
+		if _, _, err := Parse(content(1000), Options{}); err != nil {
+			t.Errorf("1000 of %s in the operator's configuration: %v", header, err)
+		}
+		for _, n := range []int{test.most + 1, 1000, 20_000} {
+			_, _, err := Parse(content(n), Options{NoFiles: true, Strict: true})
+			_, readError := Read(content(n), Options{NoFiles: true, Strict: true})
+			for _, err := range []error{err, readError} {
+				if err == nil || len(err.Error()) > 200 || strings.Contains(err.Error(), "\n") ||
+					!strings.Contains(err.Error(), test.want) {
+					t.Errorf("%d of %s: the error is %.1000v", n, header, err)
+				}
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func Load(path string, o Options) (Loaded, error) {
 // validates the result. The error is a [Problems] with all reasons. With an error, Loaded has only
 // the warnings.
 func Read(content []byte, o Options) (Loaded, error) {
-	d := parse(content, o.Path)
+	d := parse(content, o)
 	d.takeEnvironment(o)
 	d.refuseFiles(o)
 	if d.config.Global.UseClouds {

@@ -34,8 +34,9 @@ type Options struct {
 	// Nil: the files of this machine, each of at most 1 MiB. Set it for a configuration whose files
 	// are not on this machine.
 	ReadFile func(path string) ([]byte, error)
-	// NoFiles refuses the options that read files of this machine: ca-file, cert-file, key-file,
-	// clouds-file and use-clouds. Set it for a configuration of a tenant.
+	// NoFiles is for a configuration of a tenant. It refuses the options that read files of this
+	// machine: ca-file, cert-file, key-file, clouds-file and use-clouds. It also refuses more than
+	// 16 regions besides the default one, or 256 classes, because each occupies this machine.
 	NoFiles bool
 }
 
@@ -57,7 +58,7 @@ func (o Options) readFile(path string) ([]byte, error) {
 // checks only the types of values: see [Read] and [Validate]. The error is a [Problems] with all
 // reasons.
 func Parse(content []byte, o Options) (config Config, warnings []Problem, err error) {
-	d := parse(content, o.Path)
+	d := parse(content, o)
 	d.refuseFiles(o)
 	warnings, err = classify(d.problems, o.Strict)
 	if err != nil {
@@ -131,7 +132,7 @@ type position struct {
 	line int
 }
 
-func parse(content []byte, path string) *document {
+func parse(content []byte, o Options) *document {
 	statements, problems := scan(string(content))
 	if kind, line := kindOf(string(content)); len(problems) > 0 && kind != kindUnknown &&
 		kind != kindCloudConf {
@@ -143,7 +144,7 @@ func parse(content []byte, path string) *document {
 	}
 	d := &document{
 		config: Default(), origins: map[origin]position{}, problems: problems,
-		path: path, clouds: map[string]chosenCloud{}, isEmpty: len(statements) == 0,
+		path: o.Path, clouds: map[string]chosenCloud{}, isEmpty: len(statements) == 0,
 	}
 	r := reader{
 		document: d, classes: map[string]*LoadBalancerClass{}, table: table(&d.config),
@@ -155,6 +156,13 @@ func parse(content []byte, path string) *document {
 		} else {
 			r.assign(s)
 		}
+		if text := r.excess(); o.NoFiles && text != "" {
+			// Further sections would only take time. Without a section, the problem also means that
+			// other options may be given but unread.
+			r.problems = append(r.problems, Problem{severity: asError, Line: s.line, Text: text})
+			r.regions, r.classes = nil, nil
+			break
+		}
 	}
 	for name, class := range r.classes {
 		if r.config.LoadBalancerClasses == nil {
@@ -164,10 +172,10 @@ func parse(content []byte, path string) *document {
 	}
 	r.takeRegions()
 	for i := range r.problems {
-		r.problems[i].File = path
+		r.problems[i].File = o.Path
 	}
-	for o, p := range r.origins {
-		r.origins[o] = position{path, p.line}
+	for at, p := range r.origins {
+		r.origins[at] = position{o.Path, p.line}
 	}
 	byLine(r.problems)
 	return r.document
@@ -186,6 +194,22 @@ type reader struct {
 	// already reported.
 	section *section
 	shown   string
+}
+
+// A tenant's configuration may have these numbers of further regions and of classes. A region has
+// clients, a login and caches of its own.
+const maxRegions, maxClasses = 16, 256
+
+// excess says of what a tenant's configuration has too many; "" of nothing.
+func (r *reader) excess() string {
+	const text = "begins one %s more than the %d that are allowed here"
+	switch {
+	case len(r.regions) > maxRegions:
+		return fmt.Sprintf(text, "region", maxRegions)
+	case len(r.classes) > maxClasses:
+		return fmt.Sprintf(text, "load balancer class", maxClasses)
+	}
+	return ""
 }
 
 func (r *reader) problem(line int, key string, f finding) {
