@@ -231,10 +231,10 @@ func (c *Cluster) guard(config *rest.Config) *rest.Config {
 // GuardTransport lets a transport connect only as [Params].Access permits it, for requests to
 // addresses that the owner of the cluster names, such as those in its CloudConfig. Requests must be
 // sent through the result, which limits the responses: each may have [Limits].ObjectBytes, in bytes
-// or in memory if it is JSON, and responses of more than a megabyte are read slowly. The pages of a
-// list of the OpenStack provider may have twice as much together. All transports of the cluster
-// share the rate. The transport must not have been used. A [Trusted] cluster's transport is
-// returned unchanged.
+// or in memory if it is JSON. The pages of a list of the OpenStack provider may have twice as much
+// together. Responses of more than a megabyte are read slowly, and one after the other over all
+// transports of the cluster: the next one waits until the body is closed. The transport must not
+// have been used. A [Trusted] cluster's transport is returned unchanged.
 func (c *Cluster) GuardTransport(t *http.Transport) http.RoundTripper {
 	if c.rules == nil {
 		return t

@@ -192,7 +192,7 @@ func TestGuardTransport_LoopbackAddress_IsReachedForATrustedClusterOnly(t *testi
 	for _, isTrusted := range []bool{false, true} {
 		c := Cluster{
 			Name: "c", RESTConfig: &rest.Config{Host: "https://192.0.2.1"}, isTrusted: isTrusted,
-			cloud: newCloudLimits(DefaultParams().Limits),
+			cloud: tenant(Limits{}).cloud,
 		}
 		c.applyRules(&AccessRules{})
 		transport := &http.Transport{Proxy: http.ProxyFromEnvironment}

@@ -39,13 +39,20 @@ type cloudLimits struct {
 	objectBytes int64
 	rate        *rate.Limiter
 	wire        wireLimit
+	// turn is the place for the one response of more than freeCloudResponse that the cluster may
+	// have at a time. So the cluster has at most one of the replica's places, which a response of
+	// more than largeResponse needs.
+	turn, places *places
 }
 
-func newCloudLimits(limits Limits) *cloudLimits {
+// newCloudLimits returns the limits of a cluster's cloud in a replica with these places.
+func newCloudLimits(limits Limits, replica *places) *cloudLimits {
 	l := &cloudLimits{
 		objectBytes: limits.ObjectBytes,
 		rate: rate.NewLimiter(rate.Limit(cloudRate*limits.BytesPerSecond),
 			int(max(readChunk, burstSeconds*limits.BytesPerSecond))),
+		turn:   &places{free: make(chan struct{}, 1), keep: replica.keep},
+		places: replica,
 	}
 	l.wire.set(cloudRate * limits.BytesPerSecond)
 	return l
@@ -77,6 +84,7 @@ func (m *cloudMeter) RoundTrip(r *http.Request) (*http.Response, error) {
 	response.Body = &cloudBody{
 		ReadCloser: response.Body, limits: m.limits, ctx: r.Context(), list: list,
 		listLimit: listLimit, sizer: jsonSizer{hasNoQuantities: true},
+		turn: place{of: m.limits.turn}, place: place{of: m.limits.places},
 	}
 	return response, nil
 }
@@ -95,6 +103,8 @@ type cloudBody struct {
 	// list has the size of all pages of the list, or of the response alone.
 	list      *atomic.Int64
 	listLimit int64
+	// turn and place end when the body is closed. Its client may decode it before.
+	turn, place place
 }
 
 // Read implements io.Reader. The transport has decompressed what it reads.
@@ -108,6 +118,16 @@ func (b *cloudBody) Read(p []byte) (int, error) {
 	if b.read.total() > b.limits.objectBytes || total > b.listLimit {
 		return 0, errLargeCloudResponse
 	}
+	if b.read.total() > freeCloudResponse {
+		if limit := b.turn.take(b.ctx); limit != nil {
+			return 0, limit
+		}
+	}
+	if b.read.total() > largeResponse {
+		if limit := b.place.take(b.ctx); limit != nil {
+			return 0, limit
+		}
+	}
 	// A wait for more than the burst would never end.
 	for rest := min(grown, total-freeCloudResponse); rest > 0; {
 		part := min(int(rest), b.limits.rate.Burst())
@@ -117,4 +137,11 @@ func (b *cloudBody) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// Close implements io.Closer.
+func (b *cloudBody) Close() error {
+	b.place.end()
+	b.turn.end()
+	return b.ReadCloser.Close()
 }

@@ -12,17 +12,24 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/fxccm/fxccm/internal/pagedlist"
+	"github.com/fxccm/fxccm/internal/waittest"
 )
 
 // tenant is a cluster that is not trusted.
 func tenant(limits Limits) *Cluster {
 	limits.setDefaults(DefaultParams().Limits)
-	return &Cluster{Name: "c", rules: &AccessRules{}, cloud: newCloudLimits(limits)}
+	return tenantIn(newPlaces(limits), limits)
+}
+
+// tenantIn is a tenant in a replica with these places.
+func tenantIn(replica *places, limits Limits) *Cluster {
+	return &Cluster{Name: "c", rules: &AccessRules{}, cloud: newCloudLimits(limits, replica)}
 }
 
 // guarded returns the transport of a tenant, which also connects to loopback addresses.
@@ -37,6 +44,13 @@ func guarded(t *testing.T, c *Cluster) http.RoundTripper {
 
 // received sends a request and reads the response.
 func received(ctx context.Context, via http.RoundTripper, address string) error {
+	return receivedBy(ctx, via, address, io.Discard, func() {})
+}
+
+// receivedBy writes the response, and calls a function before the body is closed.
+func receivedBy(
+	ctx context.Context, via http.RoundTripper, address string, w io.Writer, read func(),
+) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return err
@@ -45,7 +59,8 @@ func received(ctx context.Context, via http.RoundTripper, address string) error 
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, response.Body)
+	_, err = io.Copy(w, response.Body)
+	read()
 	return errors.Join(err, response.Body.Close())
 }
 
@@ -66,13 +81,18 @@ func TestCloudMeter_ResponseBecomesLarge_IsEstimated(t *testing.T) {
 		"keys":               "{" + strings.TrimSuffix(keys.String(), ",") + "}",
 	} {
 		t.Run(name, func(t *testing.T) {
-			body := cloudBody{
-				ReadCloser: io.NopCloser(strings.NewReader(text)), ctx: t.Context(),
+			meter := &cloudMeter{
 				limits: tenant(Limits{ObjectBytes: 1 << 40, BytesPerSecond: 1 << 40}).cloud,
-				sizer:  jsonSizer{hasNoQuantities: true},
-				list:   new(atomic.Int64), listLimit: 1 << 40,
+				next: transport(func(*http.Request) (*http.Response, error) {
+					return &http.Response{Body: io.NopCloser(strings.NewReader(text))}, nil
+				}),
 			}
-			if _, err := io.Copy(io.Discard, &body); err != nil {
+			response, err := meter.RoundTrip(httptest.NewRequest(http.MethodGet, "/", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if _, err := io.Copy(io.Discard, response.Body); err != nil {
 				t.Fatal(err)
 			}
 			var before, after runtime.MemStats
@@ -85,7 +105,8 @@ func TestCloudMeter_ResponseBecomesLarge_IsEstimated(t *testing.T) {
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			runtime.KeepAlive(got)
-			used, estimated := int64(after.HeapAlloc)-int64(before.HeapAlloc), body.read.total()
+			used := int64(after.HeapAlloc) - int64(before.HeapAlloc)
+			estimated := response.Body.(*cloudBody).read.total()
 			t.Logf("received %d, estimated %d, used %d: %.1f times the estimate", len(text),
 				estimated, used, float64(used)/float64(estimated))
 			if used > 3*estimated {
@@ -208,5 +229,83 @@ func TestGuardTransport_SeveralTransportsOfACluster_ShareItsRate(t *testing.T) {
 	}
 	if err := received(ctx, guarded(t, tenant(Limits{BytesPerSecond: 1})), server.URL); err != nil {
 		t.Errorf("the same of another cluster: %v", err)
+	}
+}
+
+// counter counts the bytes that are written to it.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.Add(int64(len(p)))
+	return len(p), nil
+}
+
+func TestGuardTransport_LargeResponses_WaitUntilOthersAreClosed(t *testing.T) {
+	for name, test := range map[string]struct {
+		clusters   int
+		size, free int64
+		most       int
+	}{
+		"of several clusters":    {3, largeResponse + 1<<20, largeResponse, 2},
+		"of one cluster's cloud": {1, freeCloudResponse + 1<<20, freeCloudResponse, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(
+				func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = w.Write(make([]byte, test.size))
+				}))
+			defer server.Close()
+			replica := &places{free: make(chan struct{}, 2), keep: time.Hour}
+			var clusters []*Cluster
+			for range test.clusters {
+				clusters = append(clusters, tenantIn(replica, DefaultParams().Limits))
+			}
+			decoded, decode := context.WithCancel(t.Context())
+			var (
+				arrived [3]counter
+				reads   sync.WaitGroup
+			)
+			defer reads.Wait()
+			defer decode()
+			for i := range arrived {
+				via := guarded(t, clusters[i%len(clusters)])
+				reads.Go(func() {
+					if err := receivedBy(t.Context(), via, server.URL, &arrived[i], func() {
+						<-decoded.Done()
+					}); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			// state returns how many responses are complete, and how many of the others wait.
+			state := func() (complete, waiting int) {
+				for i := range arrived {
+					switch n := arrived[i].Load(); {
+					case n == test.size:
+						complete++
+					case n > test.free-readChunk && n <= test.free:
+						waiting++
+					}
+				}
+				return complete, waiting
+			}
+			waittest.Until(t, "those with a place have arrived, the others wait", func() error {
+				complete, waiting := state()
+				if complete != test.most || waiting != len(arrived)-test.most {
+					return fmt.Errorf("%d have arrived, want %d, and %d wait", complete, test.most,
+						waiting)
+				}
+				return nil
+			})
+			decode()
+			reads.Wait()
+			if complete, _ := state(); complete != len(arrived) {
+				t.Errorf("%d responses are complete at the end", complete)
+			}
+			if n := len(replica.free); n != 0 {
+				t.Errorf("%d places are taken by no response", n)
+			}
+		})
 	}
 }

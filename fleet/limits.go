@@ -43,9 +43,9 @@ type Limits struct {
 	BytesPerSecond int64
 
 	// ReplicaListBytes limits the responses of more than 8 MiB that the replica reads and decodes
-	// at the same time, over all clusters. Each of them counts as ObjectBytes, and the others wait.
-	// A response fails if it takes longer than a minute, and longer than BytesPerSecond needs for
-	// ObjectBytes. Default 128 MiB.
+	// at the same time, over all clusters, also those of clouds by [Cluster.GuardTransport]. Each
+	// counts as ObjectBytes, and the others wait. A response fails if it takes longer than a
+	// minute, and longer than BytesPerSecond needs for ObjectBytes. Default 128 MiB.
 	ReplicaListBytes int64
 
 	// Outage is how long all requests may fail, without a response or with the status 502 or 503 of
@@ -110,8 +110,7 @@ func newPlaces(limits Limits) *places {
 	}
 }
 
-var errSlowResponse = errors.New("a large response of the API server has taken too long, and " +
-	"those of other clusters wait")
+var errSlowResponse = errors.New("a large response has taken too long, and others wait")
 
 // A place is the place of one response. It is safe for concurrent use.
 type place struct {

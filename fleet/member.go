@@ -438,7 +438,7 @@ func (f *Fleet) build(
 	ctx context.Context, m *member, cluster Cluster, exceeded func(error),
 ) (made made, err error) {
 	var params ccm.Params
-	cluster.cloud = newCloudLimits(f.params.Limits)
+	cluster.cloud = newCloudLimits(f.params.Limits, f.places)
 	cluster.onCloudConfig = func(replace ReplaceCloudConfig) {
 		made.replaceCloud = func(data []byte) (bool, error) { return replace(ctx, data) }
 	}

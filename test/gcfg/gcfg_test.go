@@ -3,6 +3,7 @@
 package gcfg_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"os"
@@ -138,10 +139,14 @@ func defaults() file {
 	f.LoadBalancer.IngressHostnameSuffix = "nip.io"
 	f.LoadBalancer.MaxSharedLB = 2
 	f.LoadBalancer.ContainerStore = "barbican"
-	// OCCM sets these if they are empty after reading; so does cloudconf.Read.
-	f.Metadata.SearchOrder = "configDrive,metadataService"
-	f.Metadata.RequestTimeout.Duration = time.Minute
+	f.complete()
 	return f
+}
+
+// complete sets what OCCM sets if it is empty after reading.
+func (f *file) complete() {
+	f.Metadata.SearchOrder = cmp.Or(f.Metadata.SearchOrder, "configDrive,metadataService")
+	f.Metadata.RequestTimeout.Duration = cmp.Or(f.Metadata.RequestTimeout.Duration, time.Minute)
 }
 
 // region matches the first line of a region's section, which OCCM ignores.
@@ -151,6 +156,7 @@ var region = regexp.MustCompile(`(?i)\[\s*(global|networking|loadbalancer|route)
 func compare(content string) string {
 	theirs := defaults()
 	theirError := gcfg.FatalOnly(gcfg.ReadStringInto(&theirs, content))
+	theirs.complete()
 	ours, _, ourError := cloudconf.Parse([]byte(content), cloudconf.Options{})
 	if onlyOwn(ourError) || region.MatchString(content) ||
 		theirs.LoadBalancer.MonitorMaxRetries > math.MaxInt ||

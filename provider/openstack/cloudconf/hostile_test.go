@@ -148,3 +148,34 @@ func TestParse_NoFilesAndManyRegionsOrClasses_IsRefusedInOneSentence(t *testing.
 		}
 	}
 }
+
+// Other tenants may wait for the end of a response.
+func TestParse_NoFilesAndTimesThatOccupyTheMachine_AreRefused(t *testing.T) {
+	for line, isRefused := range map[string]bool{
+		"[Metadata]\nrequest-timeout = 8760h": true, "[Metadata]\nrequest-timeout = 301": true,
+		"[Metadata]\nrequest-timeout = -1s":                             true,
+		"[Metadata]\nrequest-timeout = 5m":                              false,
+		"[Metadata]\nrequest-timeout = 0":                               false, // the default
+		"[LoadBalancer]\ndrift-period = 1ns":                            true,
+		"[Global \"east\"]\n[LoadBalancer \"east\"]\ndrift-period = 9s": true,
+		"[LoadBalancer]\ndrift-period = 10s":                            false,
+		"[LoadBalancer]\ndrift-period = 0":                              false,
+	} {
+		content := []byte(login + "region = west\n" + line + "\n")
+		key, _, _ := strings.Cut(line[strings.LastIndex(line, "\n")+1:], " ")
+		config, _, err := Parse(content, Options{NoFiles: true})
+		_, readError := Read(content, Options{NoFiles: true})
+		for _, err := range []error{err, readError} {
+			if isRefused != (err != nil) || isRefused && !strings.Contains(err.Error(), key+" in") {
+				t.Errorf("%s: the error is %v", line, err)
+			}
+		}
+		if timeout := config.Metadata.RequestTimeout; !isRefused &&
+			(timeout <= 0 || timeout > longestTimeout) {
+			t.Errorf("%s: the timeout is %s", line, timeout)
+		}
+		if _, _, err := Parse(content, Options{}); err != nil {
+			t.Errorf("%s in the operator's configuration: %v", line, err)
+		}
+	}
+}

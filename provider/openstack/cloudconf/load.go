@@ -40,7 +40,7 @@ func Load(path string, o Options) (Loaded, error) {
 func Read(content []byte, o Options) (Loaded, error) {
 	d := parse(content, o)
 	d.takeEnvironment(o)
-	d.refuseFiles(o)
+	d.limitTenant(o)
 	if d.config.Global.UseClouds {
 		d.takeClouds(o, &d.config.Global, header("Global", ""))
 	}
@@ -50,7 +50,6 @@ func Read(content []byte, o Options) (Loaded, error) {
 			d.config.Regions[name] = region
 		}
 	}
-	d.complete()
 	d.validate()
 	byLine(d.problems)
 	warnings, err := classify(d.problems, o.Strict)

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fxccm/fxccm/internal/configfile"
 	"github.com/fxccm/fxccm/internal/nearest"
@@ -35,8 +36,9 @@ type Options struct {
 	// are not on this machine.
 	ReadFile func(path string) ([]byte, error)
 	// NoFiles is for a configuration of a tenant. It refuses the options that read files of this
-	// machine: ca-file, cert-file, key-file, clouds-file and use-clouds. It also refuses more than
-	// 16 regions besides the default one, or 256 classes, because each occupies this machine.
+	// machine: ca-file, cert-file, key-file, clouds-file and use-clouds. It also refuses what would
+	// occupy the machine: more than 16 regions besides the default one, or 256 classes, a
+	// request-timeout above 5 minutes, and a drift-period between 0 and 10 seconds.
 	NoFiles bool
 }
 
@@ -59,7 +61,7 @@ func (o Options) readFile(path string) ([]byte, error) {
 // reasons.
 func Parse(content []byte, o Options) (config Config, warnings []Problem, err error) {
 	d := parse(content, o)
-	d.refuseFiles(o)
+	d.limitTenant(o)
 	warnings, err = classify(d.problems, o.Strict)
 	if err != nil {
 		return Config{}, warnings, err
@@ -67,13 +69,21 @@ func Parse(content []byte, o Options) (config Config, warnings []Problem, err er
 	return d.config, warnings, nil
 }
 
-// refuseFiles adds a problem for each option that names a file, if that is not allowed. A file of
-// this machine does not belong to the author of the configuration, and its content could be seen by
-// the server that they choose.
-func (d *document) refuseFiles(o Options) {
+// limitTenant adds the problems of a configuration whose author must not reach the files of this
+// machine, nor occupy it.
+func (d *document) limitTenant(o Options) {
 	if !o.NoFiles {
 		return
 	}
+	d.refuseFiles()
+	d.limitTimes()
+	byLine(d.problems)
+}
+
+// refuseFiles adds a problem for each option that names a file. A file of this machine does not
+// belong to the author of the configuration, and its content could be seen by the server that they
+// choose.
+func (d *document) refuseFiles() {
 	refuse := func(g *Global, section string) {
 		for _, option := range []struct {
 			key   string
@@ -106,7 +116,34 @@ func (d *document) refuseFiles(o Options) {
 		refuse(&region.Global, header("Global", name))
 		d.config.Regions[name] = region
 	}
-	byLine(d.problems)
+}
+
+// A tenant's configuration may have this request-timeout at most, because other tenants may wait
+// for the end of a response. It may have this drift-period at least.
+const longestTimeout, shortestPeriod = 5 * time.Minute, 10 * time.Second
+
+// limitTimes adds the problems of times that a tenant must not set.
+func (d *document) limitTimes() {
+	refuse := func(section, key, text string) {
+		at := d.origins[origin{section, key}]
+		d.problems = append(d.problems, Problem{
+			severity: asError, File: at.file, Line: at.line, Section: section, Key: key, Text: text,
+		})
+	}
+	if t := d.config.Metadata.RequestTimeout; t <= 0 || t > longestTimeout {
+		refuse(header("Metadata", ""), "request-timeout",
+			"must be positive and at most "+short(longestTimeout)+" here")
+	}
+	check := func(l LoadBalancer, region string) {
+		if l.DriftPeriod != 0 && l.DriftPeriod < shortestPeriod {
+			refuse(header("LoadBalancer", region), "drift-period",
+				"must be 0, or at least "+short(shortestPeriod)+" here")
+		}
+	}
+	check(d.config.LoadBalancer, "")
+	for name, region := range d.config.Regions {
+		check(region.LoadBalancer, name)
+	}
 }
 
 // document is a configuration with the origin of each option.
@@ -171,6 +208,7 @@ func parse(content []byte, o Options) *document {
 		r.config.LoadBalancerClasses[name] = *class
 	}
 	r.takeRegions()
+	r.complete()
 	for i := range r.problems {
 		r.problems[i].File = o.Path
 	}

@@ -89,10 +89,11 @@ func roundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error
 		return nil, err
 	}
 	body, err := readAll(resp, maxBody)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = checkJSON(req, resp, body)
 	}
-	if err := checkJSON(req, resp, body); err != nil {
+	if err != nil {
+		_ = resp.Body.Close()
 		return nil, err
 	}
 	setBody(resp, body)
@@ -107,7 +108,6 @@ func (e *invalidResponse) Error() string { return e.what }
 
 // readAll takes memory for what arrives, whatever length the header announces.
 func readAll(resp *http.Response, limit int64) ([]byte, error) {
-	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("the response (%s) is truncated: %w", resp.Status, err)
@@ -144,8 +144,16 @@ func checkJSON(req *http.Request, resp *http.Response, body []byte) error {
 		resp.Status, kind)}
 }
 
+// bodyInMemory can be read after it is closed.
+type bodyInMemory struct {
+	io.Reader
+	io.Closer
+}
+
+// setBody replaces a body that was read to its end. The body is closed with its replacement: until
+// then, a guard may count the response as being decoded.
 func setBody(resp *http.Response, body []byte) {
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.Body = bodyInMemory{bytes.NewReader(body), resp.Body}
 	resp.ContentLength = int64(len(body))
 }
 

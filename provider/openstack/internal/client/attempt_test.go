@@ -184,6 +184,100 @@ func TestReadAll_ServerAnnouncesMuchAndSendsLittle_TakesLittleMemory(t *testing.
 	}
 }
 
+// openBodies counts the bodies of responses that are not closed.
+type openBodies struct {
+	t    *testing.T
+	next http.RoundTripper
+	n    atomic.Int64
+}
+
+func (o *openBodies) RoundTrip(req *http.Request) (*http.Response, error) {
+	if n := o.n.Load(); n > 0 {
+		o.t.Errorf("%s %s is sent while %d responses are open", req.Method, req.URL.Path, n)
+	}
+	resp, err := o.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	o.n.Add(1)
+	resp.Body = countedBody{resp.Body, sync.OnceFunc(func() { o.n.Add(-1) })}
+	return resp, nil
+}
+
+type countedBody struct {
+	io.ReadCloser
+	closed func()
+}
+
+func (b countedBody) Close() error {
+	b.closed()
+	return b.ReadCloser.Close()
+}
+
+// decoding is JSON of any form.
+type decoding struct{ begun func() }
+
+func (d *decoding) UnmarshalJSON([]byte) error {
+	d.begun()
+	return nil
+}
+
+// A guard may limit how many responses are in memory at once.
+func TestGuard_BodyOfAResponse_IsOpenUntilItIsDecoded(t *testing.T) {
+	for name, test := range map[string]struct {
+		first     http.HandlerFunc // the others are of status 200
+		isRevoked bool
+	}{
+		"decoded":  {},
+		"error":    {first: status(http.StatusNotFound)},
+		"retried":  {first: status(http.StatusServiceUnavailable)},
+		"conflict": {first: immutableAnswer},
+		"other text": {first: func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "<html>")
+		}},
+		"token is renewed": {isRevoked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var requests atomic.Int64
+			s, cfg := newStub(t, func(w http.ResponseWriter, r *http.Request) {
+				if requests.Add(1) == 1 && test.first != nil {
+					test.first(w, r)
+				} else {
+					reply(w, http.StatusOK, map[string]any{})
+				}
+			})
+			cfg.Client.MaxRetries = 1
+			bodies := &openBodies{t: t}
+			f := open(t, cfg, func(o *Options) {
+				o.Guard = func(t *http.Transport) http.RoundTripper {
+					bodies.next = t
+					return bodies
+				}
+			})
+			network, err := f.Network(within(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.isRevoked {
+				s.revoke()
+			}
+			isDecoded := false
+			_, err = network.Get(within(t), network.ServiceURL("ports"), &decoding{func() {
+				isDecoded = true
+				if n := bodies.n.Load(); n != 1 {
+					t.Errorf("%d responses are open while one is decoded", n)
+				}
+			}}, nil)
+			if isDecoded != (err == nil) {
+				t.Errorf("decoded %t, error %v", isDecoded, err)
+			}
+			if n := bodies.n.Load(); n != 0 {
+				t.Errorf("%d responses are open after the request", n)
+			}
+		})
+	}
+}
+
 func TestReplay_SendsTheSameBodyAgain(t *testing.T) {
 	req := httptest.NewRequest("POST", "http://x/y", nil)
 	req.Body, req.GetBody = io.NopCloser(strings.NewReader("used up")),

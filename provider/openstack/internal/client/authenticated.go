@@ -38,9 +38,10 @@ func (a *authenticated) RoundTrip(req *http.Request) (*http.Response, error) {
 		// The body cannot be sent again; return the response of the service.
 		return resp, nil
 	}
+	_ = resp.Body.Close() // the login and the next response may wait for that
 	renewed, _, err := a.clients.send(again, used)
 	if errors.Is(err, errRenewalLimit) {
-		return resp, nil
+		return resp, nil // its body is in memory
 	}
 	return renewed, err
 }

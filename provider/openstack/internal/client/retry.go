@@ -64,6 +64,9 @@ func (r *retries) roundTrip(req *http.Request) (_ *http.Response, resends int, _
 		if now.Add(wait).After(end) {
 			return resp, n, err
 		}
+		if resp != nil {
+			_ = resp.Body.Close() // the next response may wait for that
+		}
 		o.Logger.V(2).Info("Retrying request to OpenStack", "operation", callOf(ctx).operation,
 			"reason", reason, "after", wait.String())
 		if ended := pause(ctx, o.Clock, wait); ended != nil {
