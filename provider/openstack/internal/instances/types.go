@@ -3,6 +3,7 @@ package instances
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -56,7 +57,9 @@ func (t *instanceTypes) of(ctx context.Context, s *server) (string, error) {
 	if err == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.known[s.Flavor] = knownType{name, t.clock.Now().Add(life)}
+		now := t.clock.Now()
+		maps.DeleteFunc(t.known, func(_ flavor, k knownType) bool { return !now.Before(k.until) })
+		t.known[s.Flavor] = knownType{name, now.Add(life)}
 	}
 	return name, err
 }

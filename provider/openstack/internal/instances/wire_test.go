@@ -227,6 +227,26 @@ func TestOldNova_NameOfAFlavor_IsReadAgainAfterAnHour(t *testing.T) {
 	}
 }
 
+func TestFlavors_AreOlderThanAnHour_TakeNoMemory(t *testing.T) {
+	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
+	for i := range 3 {
+		flavor := openstacktest.Flavor{ID: fmt.Sprintf("f%d", i), Name: "big"}
+		w.cloud.AddFlavor(flavor)
+		name := fmt.Sprintf("node-%d", i)
+		id := w.addServer(name)
+		if err := w.cloud.UpdateServer(id, func(s *openstacktest.Server) {
+			s.Flavor = flavor.ID
+		}); err != nil {
+			t.Fatal(err)
+		}
+		w.metadata(newNode(name))
+		if n := len(w.types.known); n != 1 {
+			t.Errorf("%d flavors are cached, want one", n)
+		}
+		w.pass(flavorLife)
+	}
+}
+
 func TestUnreadableFlavor_OnlyNewNodesFail(t *testing.T) {
 	w := newWorldOn(t, []openstacktest.Option{openstacktest.WithComputeMicroversion(46)})
 	id := w.addServer("node-1")
