@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -53,20 +54,79 @@ func (m *migration) loadCloudConf(
 	return loaded, errors.Join(append(unknown, err)...)
 }
 
-// cloudsDirs are searched for clouds.yaml: the directories that are volumes of the container, and
-// the one that does not depend on the image.
+// cloudsDirs are searched for clouds.yaml.
 func (m *migration) cloudsDirs() []string {
 	var dirs []string
 	if dir := m.occm.container.WorkingDir; dir != "" {
 		dirs = append(dirs, dir)
 	}
+	return append(append(dirs, m.imageDirs()...), defaultClouds)
+}
+
+// imageDirs are those directories of mounted files that are searched if OCCM's image has them as
+// the home directory or as the working directory.
+func (m *migration) imageDirs() []string {
+	var dirs []string
+	working := m.occm.container.WorkingDir
 	for _, mount := range m.occm.container.VolumeMounts {
-		if at := path.Clean(mount.MountPath); strings.HasSuffix(at, homeClouds) {
+		at := path.Clean(mount.MountPath)
+		if strings.HasSuffix(at, homeClouds) {
 			dirs = append(dirs, at)
 		}
+		for _, file := range append(m.occm.itemsAt(mount), at) {
+			dir := path.Dir(file)
+			isHome := strings.HasSuffix(dir, homeClouds)
+			if isCloudsName(path.Base(file)) && dir != defaultClouds && (isHome || working == "") {
+				dirs = append(dirs, dir)
+			}
+		}
 	}
-	return append(dirs, "/etc/openstack")
+	return dirs
 }
+
+// itemsAt are the paths in OCCM's container of the files that the volume of a mount lists.
+func (w *workload) itemsAt(mount v1.VolumeMount) []string {
+	var items []v1.KeyToPath
+	for _, volume := range w.template.Spec.Volumes {
+		if volume.Name != mount.Name {
+			continue
+		}
+		switch {
+		case volume.Secret != nil:
+			items = volume.Secret.Items
+		case volume.ConfigMap != nil:
+			items = volume.ConfigMap.Items
+		case volume.Projected != nil:
+			for _, source := range volume.Projected.Sources {
+				if source.Secret != nil {
+					items = append(items, source.Secret.Items...)
+				}
+				if source.ConfigMap != nil {
+					items = append(items, source.ConfigMap.Items...)
+				}
+			}
+		}
+	}
+	var files []string
+	for _, item := range items {
+		sub := strings.TrimSuffix(path.Join("/", mount.SubPath), "/")
+		rest, is := strings.CutPrefix(path.Join("/", item.Path)+"/", sub+"/")
+		if is {
+			files = append(files, path.Join(mount.MountPath, rest))
+		}
+	}
+	return files
+}
+
+// isCloudsName reports whether a file with this name is read where clouds.yaml is searched.
+func isCloudsName(name string) bool {
+	kind, ending, _ := strings.Cut(name, ".")
+	return slices.Contains([]string{"clouds", "secure", "clouds-public"}, kind) &&
+		slices.Contains([]string{"yaml", "yml"}, ending)
+}
+
+// defaultClouds is searched for clouds.yaml with each image.
+const defaultClouds = "/etc/openstack"
 
 // homeClouds is where clouds.yaml is in the home directory.
 const homeClouds = "/.config/openstack"
@@ -109,10 +169,17 @@ func (m *migration) readCloudConf(ctx context.Context, dir string) {
 	for _, warning := range loaded.Warnings {
 		m.add(Differs, "cloud.conf", "%s", warning)
 	}
+	named := map[string]bool{}
+	for _, file := range m.namedClouds(found.content) {
+		if file != "" {
+			named[path.Dir(m.inContainer(file))] = true
+		}
+	}
 	for _, file := range loaded.Files {
-		if strings.HasSuffix(path.Dir(file), homeClouds) {
-			m.add(Blocks, file, "fxccm has another home directory than OCCM: name the file with "+
-				"clouds-file in cloud.conf")
+		// A named file is found in each image, with those beside it.
+		if dir := path.Dir(file); slices.Contains(m.imageDirs(), dir) && !named[dir] {
+			m.add(Blocks, file, "fxccm has another home directory and another working directory "+
+				"than OCCM: name the file with clouds-file in cloud.conf")
 		}
 	}
 	nothing := func(string, mounted, error) {}

@@ -47,6 +47,15 @@ func addVolume(s *v1.PodSpec, at string, source v1.VolumeSource) {
 		v1.VolumeMount{Name: name, MountPath: at})
 }
 
+// mountFile mounts clouds.yaml of a Secret as a file.
+func mountFile(at, secret string) func(*v1.PodSpec) {
+	return func(s *v1.PodSpec) {
+		addVolume(s, at, ofSecret(secret))
+		mounts := s.Containers[0].VolumeMounts
+		mounts[len(mounts)-1].SubPath = "clouds.yaml"
+	}
+}
+
 func ofSecret(name string) v1.VolumeSource {
 	return v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: name}}
 }
@@ -329,6 +338,49 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 				"clouds.yaml": cloudsAt("https://theirs.example/v3"),
 			})},
 			blocks: "fxccm has another home directory", url: "https://theirs.example/v3",
+		},
+		"a file in a home directory": {
+			change: all(mountFile("/root/.config/openstack/clouds.yaml", "clouds"),
+				func(s *v1.PodSpec) { addVolume(s, "/etc/openstack", ofSecret("others")) }),
+			conf: cloudsConf,
+			more: []runtime.Object{
+				secretOf("clouds", map[string]string{
+					"clouds.yaml": cloudsAt("https://theirs.example/v3"),
+				}),
+				secretOf("others", map[string]string{
+					"clouds.yaml": cloudsAt("https://others.example/v3"),
+				}),
+			},
+			blocks: "fxccm has another home directory", url: "https://theirs.example/v3",
+		},
+		"an item in a home directory": {
+			change: func(s *v1.PodSpec) {
+				volume := ofSecret("clouds")
+				volume.Secret.Items = []v1.KeyToPath{
+					{Key: "clouds.yaml", Path: ".config/openstack/clouds.yaml"},
+				}
+				addVolume(s, "/root", volume)
+			},
+			conf: cloudsConf,
+			more: []runtime.Object{secretOf("clouds", map[string]string{
+				"clouds.yaml": cloudsAt("https://theirs.example/v3"),
+			})},
+			blocks: "fxccm has another home directory", url: "https://theirs.example/v3",
+		},
+		"a file in the image's working directory": {
+			change: mountFile("/clouds.yaml", "clouds"), conf: cloudsConf,
+			more: []runtime.Object{secretOf("clouds", map[string]string{
+				"clouds.yaml": cloudsAt("https://theirs.example/v3"),
+			})},
+			blocks: "another working directory", url: "https://theirs.example/v3",
+		},
+		"a named file in a home directory": {
+			change: mountFile("/root/.config/openstack/clouds.yaml", "clouds"),
+			conf:   cloudsConf + "clouds-file = /root/.config/openstack/clouds.yaml\n",
+			more: []runtime.Object{secretOf("clouds", map[string]string{
+				"clouds.yaml": cloudsAt("https://theirs.example/v3"),
+			})},
+			url: "https://theirs.example/v3",
 		},
 		"in no volume": {conf: cloudsConf, blocks: "no clouds.yaml exists"},
 		"named, in none": {
