@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -208,16 +209,14 @@ func (m *migration) checkAddress(ctx context.Context, authURL string) {
 	host, spec := address.Hostname(), m.occm.template.Spec
 	ip := net.ParseIP(host)
 	isLoopback := host == "localhost" || ip != nil && ip.IsLoopback()
-	if isLoopback && (!spec.HostNetwork || len(spec.Containers) > 1) {
-		m.add(Blocks, "auth-url", "%s is an address of OCCM's Pod itself, which neither this "+
-			"machine nor fxccm's Pods have: write Keystone's own address", host)
-		return
-	}
 	for _, alias := range spec.HostAliases {
 		if !slices.ContainsFunc(alias.Hostnames, func(name string) bool {
 			return strings.EqualFold(name, host)
 		}) {
 			continue
+		}
+		if isLoopback = net.ParseIP(alias.IP).IsLoopback(); isLoopback {
+			break
 		}
 		found, err := net.DefaultResolver.LookupHost(ctx, host)
 		if err != nil || !slices.Contains(found, alias.IP) {
@@ -226,6 +225,42 @@ func (m *migration) checkAddress(ctx context.Context, authURL string) {
 				alias.IP, alias.IP, host)
 		}
 	}
+	switch {
+	case !isLoopback:
+	case spec.HostNetwork && len(spec.Containers) == 1:
+		if !m.isOnNode(ctx) {
+			m.add(Blocks, "auth-url", "%s is an address of OCCM's node itself, and this machine "+
+				"is another one: run the command on a node with a Pod of OCCM, or give with "+
+				"--cloud-config or --file a copy with a name or an address at which this machine "+
+				"reaches the same Keystone", host)
+		}
+	default:
+		m.add(Blocks, "auth-url", "%s is an address of OCCM's Pod itself, which neither this "+
+			"machine nor fxccm's Pods have: write Keystone's own address", host)
+	}
+}
+
+// isOnNode reports whether this machine is a node with a Pod of OCCM or fxccm.
+func (m *migration) isOnNode(ctx context.Context) bool {
+	var own []string
+	addresses, _ := net.InterfaceAddrs() // without any, this machine is no node
+	for _, address := range addresses {
+		if network, is := address.(*net.IPNet); is {
+			own = append(own, network.IP.String())
+		}
+	}
+	for _, selector := range []*metav1.LabelSelector{m.occm.selector, fxccmSelector()} {
+		if selector == nil { // it would select all Pods
+			continue
+		}
+		pods, err := m.pods(ctx, selector)
+		if err == nil && slices.ContainsFunc(pods, func(pod v1.Pod) bool {
+			return slices.Contains(own, pod.Status.HostIP)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // blockAll adds a finding for each reason of an error.

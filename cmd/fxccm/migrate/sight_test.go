@@ -72,11 +72,11 @@ func writeFile(t *testing.T, dir, name, content string) string {
 // at is conf with another Keystone.
 func at(host string) string { return strings.ReplaceAll(conf, "keystone.example", host) }
 
-// withAlias gives Pods on the network of their node an address of localhost.
-func withAlias(ip string) func(*v1.PodSpec) {
+// withAlias gives Pods on the network of their node the address of a name.
+func withAlias(ip, name string) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) {
 		s.HostNetwork = true
-		s.HostAliases = []v1.HostAlias{{IP: ip, Hostnames: []string{"localhost"}}}
+		s.HostAliases = []v1.HostAlias{{IP: ip, Hostnames: []string{name}}}
 	}
 }
 
@@ -120,6 +120,13 @@ func injected(change func(*v1.PodSpec)) *v1.Pod {
 		Spec: occmPod(nil).Spec,
 	}
 	change(&pod.Spec)
+	return pod
+}
+
+// onNode is OCCM's running Pod on a node with this address.
+func onNode(address string) *v1.Pod {
+	pod := injected(func(s *v1.PodSpec) { s.HostNetwork = true })
+	pod.Status.HostIP = address
 	return pod
 }
 
@@ -441,15 +448,41 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 		},
 		// The way to OpenStack.
 		"a name of hostAliases": {
-			change: withAlias("192.0.2.1"), conf: at("localhost"),
+			change: withAlias("192.0.2.1", "localhost"), conf: at("localhost"),
 			blocks: `add "192.0.2.1 localhost" to /etc/hosts`, url: "https://localhost/v3",
 		},
-		"a name that this machine resolves alike": {
-			change: withAlias("127.0.0.1"), conf: at("localhost"), url: "https://localhost/v3",
+		"a name that this machine resolves alike": { // a name that needs no DNS
+			change: withAlias("192.0.2.1", "192.0.2.1"), conf: at("192.0.2.1"),
+			url: "https://192.0.2.1/v3",
+		},
+		"a name of the loopback": {
+			change: withAlias("127.0.0.1", "keystone.example"),
+			blocks: "an address of OCCM's node itself", url: "https://keystone.example/v3",
 		},
 		"an address of the Pod": {
 			conf: at("127.0.0.1:5000"), blocks: "an address of OCCM's Pod itself",
 			url: "https://127.0.0.1:5000/v3",
+		},
+		"an address of the node": {
+			change: func(s *v1.PodSpec) { s.HostNetwork = true },
+			conf:   at("127.0.0.1:5000"), blocks: "an address of OCCM's node itself",
+			url: "https://127.0.0.1:5000/v3",
+		},
+		"an address of the node, which is this machine": {
+			change: func(s *v1.PodSpec) { s.HostNetwork = true },
+			conf:   at("127.0.0.1:5000"), url: "https://127.0.0.1:5000/v3",
+			more: []runtime.Object{onNode("127.0.0.1")},
+		},
+		"an address of another node": {
+			change: func(s *v1.PodSpec) { s.HostNetwork = true },
+			conf:   at("127.0.0.1:5000"), blocks: "run the command on a node with a Pod of OCCM",
+			url:  "https://127.0.0.1:5000/v3",
+			more: []runtime.Object{onNode("192.0.2.1")},
+		},
+		"an address of the node, with a copy": {
+			change: func(s *v1.PodSpec) { s.HostNetwork = true },
+			conf:   at("127.0.0.1:5000"), args: []string{"--cloud-config=" + theConf},
+			url: "https://keystone.example/v3", reports: theConf + " on this machine",
 		},
 		"OCCM's name in a flag": {
 			change: all(func(s *v1.PodSpec) { s.Containers[0].Args[0] = "/bin/occm" },

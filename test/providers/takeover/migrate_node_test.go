@@ -113,6 +113,9 @@ func (m *machine) run() {
 	})
 }
 
+// hostIP is the address of the node, which is this machine: the commands reach what it reaches.
+const hostIP = "127.0.0.1"
+
 // ensure creates the Pod if it is wanted, and deletes it after stop if it is not.
 func (m *machine) ensure(ctx context.Context, wanted bool, name string,
 	template corev1.PodTemplateSpec, stop func() error,
@@ -130,7 +133,11 @@ func (m *machine) ensure(ctx context.Context, wanted bool, name string,
 			Name: name, Labels: template.Labels,
 		}, Spec: template.Spec}
 		pod.Spec.NodeName = m.node
-		return pods.Create(ctx, pod, metav1.CreateOptions{})
+		if pod, err = pods.Create(ctx, pod, metav1.CreateOptions{}); err != nil {
+			return nil, err
+		}
+		pod.Status.HostIP = hostIP
+		return pods.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	}
@@ -270,6 +277,7 @@ func (m *machine) playFxccm(ctx context.Context) error {
 	}
 	pod.Status = corev1.PodStatus{
 		Phase:      corev1.PodRunning,
+		HostIP:     hostIP,
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}},
 	}
 	_, err = m.cluster.Admin.CoreV1().Pods(m.ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
