@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
@@ -108,6 +109,23 @@ func (m *migration) checkOthers(ctx context.Context) error {
 	return nil
 }
 
+// containsEqual compares as the API server does: nil and empty are equal.
+func containsEqual[T any](all []T, one T) bool {
+	return slices.ContainsFunc(all, func(each T) bool {
+		return apiequality.Semantic.DeepEqual(each, one)
+	})
+}
+
+func sourceOf(from v1.EnvFromSource) string {
+	switch {
+	case from.ConfigMapRef != nil:
+		return "ConfigMap " + from.ConfigMapRef.Name
+	case from.SecretRef != nil:
+		return "Secret " + from.SecretRef.Name
+	}
+	return "envFrom"
+}
+
 // checkPods compares OCCM's Pods with their template. An admission webhook may have changed them.
 func (m *migration) checkPods(ctx context.Context) error {
 	if m.occm.selector == nil {
@@ -131,10 +149,13 @@ func (m *migration) checkPods(ctx context.Context) error {
 				"rollout of %s, or write into the template what an admission webhook has changed",
 				m.occm)
 		}
+		for _, from := range c.EnvFrom {
+			if !containsEqual(is.EnvFrom, from) {
+				added["variables of "+sourceOf(from)] = true
+			}
+		}
 		for _, env := range c.Env {
-			if !slices.ContainsFunc(is.Env, func(e v1.EnvVar) bool {
-				return e.Name == env.Name && e.Value == env.Value
-			}) {
+			if !containsEqual(is.Env, env) {
 				added["variable "+env.Name] = true
 			}
 		}
@@ -144,6 +165,18 @@ func (m *migration) checkPods(ctx context.Context) error {
 					v.Name == mount.Name
 			}) && path.Clean(mount.MountPath) != accountDir {
 				added["volume at "+mount.MountPath] = true
+			}
+		}
+		template := m.occm.template.Spec
+		for _, alias := range pod.Spec.HostAliases {
+			if !containsEqual(template.HostAliases, alias) {
+				added["host alias "+alias.IP] = true
+			}
+		}
+		for _, c := range pod.Spec.Containers {
+			if !slices.ContainsFunc(template.Containers,
+				func(t v1.Container) bool { return t.Name == c.Name }) {
+				added["container "+c.Name] = true
 			}
 		}
 	}

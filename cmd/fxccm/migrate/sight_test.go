@@ -293,6 +293,36 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			more:   []runtime.Object{injected(addEnv(v1.EnvVar{Name: "OS_CLOUD", Value: "x"}))},
 			blocks: "variable OS_CLOUD",
 		},
+		"an injected variable of a Secret": {
+			change: addEnv(fromSecret("OS_CLOUD", "names", "one")),
+			more: []runtime.Object{
+				secretOf("names", map[string]string{"one": "x", "two": "y"}),
+				injected(addEnv(fromSecret("OS_CLOUD", "names", "two"))),
+			},
+			blocks: "variable OS_CLOUD",
+		},
+		"injected variables": {
+			more: []runtime.Object{injected(func(s *v1.PodSpec) {
+				s.Containers[0].EnvFrom = []v1.EnvFromSource{{SecretRef: &v1.SecretEnvSource{
+					LocalObjectReference: v1.LocalObjectReference{Name: "names"},
+				}}}
+			})},
+			blocks: "variables of Secret names",
+		},
+		"an injected host alias": {
+			more: []runtime.Object{injected(func(s *v1.PodSpec) {
+				s.HostAliases = []v1.HostAlias{
+					{IP: "192.0.2.1", Hostnames: []string{"keystone.example"}},
+				}
+			})},
+			blocks: "host alias 192.0.2.1",
+		},
+		"an injected sidecar": {
+			more: []runtime.Object{injected(func(s *v1.PodSpec) {
+				s.Containers = append(s.Containers, v1.Container{Name: "proxy"})
+			})},
+			blocks: "container proxy",
+		},
 		"an injected volume": {
 			more: []runtime.Object{injected(func(s *v1.PodSpec) {
 				addVolume(s, "/vault/secrets", v1.VolumeSource{})
