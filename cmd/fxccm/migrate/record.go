@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,11 +18,27 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack"
 )
 
-// recordName is a ConfigMap in OCCM's namespace. It exists from before the stop of OCCM until the
-// migration is verified, so that a repeated apply compares with the same state.
+// recordName is a ConfigMap in OCCM's namespace; a large record has further ones. It exists from
+// before the stop of OCCM until the migration is verified, so that a repeated apply compares with
+// the same state.
 const recordName = "fxccm-migration"
 
-const recordKey = "record.json.gz"
+const (
+	recordKey = "record.json.gz"
+	// recordParts is how many ConfigMaps have the record.
+	recordParts = "parts"
+)
+
+// maxRecordPart is the size of a part. The API server refuses a ConfigMap with more than 1 MiB.
+const maxRecordPart = 900 << 10
+
+// partName is the name of a part of the record. The first has the number of all.
+func partName(part int) string {
+	if part == 0 {
+		return recordName
+	}
+	return fmt.Sprintf("%s-%d", recordName, part)
+}
 
 // record is the state before the migration. It has no secrets.
 type record struct {
@@ -88,33 +105,52 @@ func (m *migration) writeRecord(ctx context.Context, r record) error {
 	if err := errors.Join(json.NewEncoder(writer).Encode(r), writer.Close()); err != nil {
 		return err
 	}
-	config := &v1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: recordName, Labels: map[string]string{"app.kubernetes.io/part-of": fxccmName},
-		},
-		BinaryData: map[string][]byte{recordKey: packed.Bytes()},
+	if err := m.deleteRecord(ctx); err != nil {
+		return err
 	}
+	parts := slices.Collect(slices.Chunk(packed.Bytes(), maxRecordPart))
+	for i, content := range slices.Backward(parts) { // with the first part, the record exists
+		if err := m.writePart(ctx, partName(i), &v1.ConfigMap{
+			Data:       map[string]string{recordParts: strconv.Itoa(len(parts))},
+			BinaryData: map[string][]byte{recordKey: content},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *migration) writePart(ctx context.Context, name string, part *v1.ConfigMap) error {
+	part.Name, part.Labels = name, map[string]string{"app.kubernetes.io/part-of": fxccmName}
 	client := m.CoreV1().ConfigMaps(m.occm.Namespace)
-	_, err := client.Create(ctx, config, metav1.CreateOptions{FieldManager: fieldManager})
+	_, err := client.Create(ctx, part, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
-		_, err = client.Update(ctx, config, metav1.UpdateOptions{FieldManager: fieldManager})
+		_, err = client.Update(ctx, part, metav1.UpdateOptions{FieldManager: fieldManager})
 	}
 	if err != nil {
-		return fmt.Errorf("write ConfigMap %s: %w", recordName, err)
+		return fmt.Errorf("write ConfigMap %s: %w", name, err)
 	}
 	return nil
 }
 
 // readRecord returns nil if there is no migration to continue.
 func (m *migration) readRecord(ctx context.Context) (*record, error) {
-	config, err := m.CoreV1().ConfigMaps(m.occm.Namespace).Get(ctx, recordName, metav1.GetOptions{})
+	first, err := m.readPart(ctx, recordName)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read ConfigMap %s: %w", recordName, err)
+		return nil, err
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(config.BinaryData[recordKey]))
+	packed := first.BinaryData[recordKey]
+	for i := 1; i < countParts(first); i++ {
+		part, err := m.readPart(ctx, partName(i))
+		if err != nil {
+			return nil, err
+		}
+		packed = append(packed, part.BinaryData[recordKey]...)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
 		return nil, fmt.Errorf("ConfigMap %s: %w", recordName, err)
 	}
@@ -129,10 +165,35 @@ func (m *migration) readRecord(ctx context.Context) (*record, error) {
 	return &r, nil
 }
 
+func (m *migration) readPart(ctx context.Context, name string) (*v1.ConfigMap, error) {
+	part, err := m.CoreV1().ConfigMaps(m.occm.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read ConfigMap %s: %w", name, err)
+	}
+	return part, nil
+}
+
+// countParts returns how many parts a record has; 1 if an earlier version wrote it.
+func countParts(first *v1.ConfigMap) int {
+	n, _ := strconv.Atoi(first.Data[recordParts])
+	return max(n, 1)
+}
+
+// deleteRecord deletes the first part first: without it there is no record.
 func (m *migration) deleteRecord(ctx context.Context) error {
-	err := m.CoreV1().ConfigMaps(m.occm.Namespace).Delete(ctx, recordName, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete ConfigMap %s: %w", recordName, err)
+	first, err := m.readPart(ctx, recordName)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := range countParts(first) {
+		err := m.CoreV1().ConfigMaps(m.occm.Namespace).Delete(ctx, partName(i),
+			metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete ConfigMap %s: %w", partName(i), err)
+		}
 	}
 	return nil
 }
