@@ -116,6 +116,8 @@ type comparedObjects struct {
 	Observed []string `json:"observed,omitempty"`
 
 	preview openstack.LoadBalancerPreview
+	// unserved says why the CCM does not serve the Service, and nothing was compared.
+	unserved string
 }
 
 // run prints the report of each source. If a source fails, the others are still printed.
@@ -155,6 +157,12 @@ func (d *describeLine) compare(
 	config, err := d.load(stderr)
 	if err != nil {
 		return nil, err
+	}
+	if notice := d.unserved(service); notice != "" {
+		compared := &comparedObjects{unserved: "The Service " + notice + "."}
+		compared.ServicePlan = migrate.NewServicePlan(service,
+			openstack.LoadBalancerPreview{Notices: []string{compared.unserved}}, nil)
+		return compared, nil
 	}
 	input := openstack.PreviewInput{
 		Config: config, ClusterName: d.clusterName, ClusterCIDR: d.clusterCIDR, Service: service,
@@ -249,6 +257,11 @@ func (d description) text(now time.Time) string {
 }
 
 func (c *comparedObjects) describe(out io.Writer) {
+	if c.unserved != "" {
+		fmt.Fprintf(out, "\nDesired and observed objects in OpenStack: not compared\n  %s\n",
+			c.unserved)
+		return
+	}
 	describeObjects(out, "Desired", c.Desired)
 	if c.Error != "" {
 		fmt.Fprintf(out, "\nObserved in OpenStack\n  unknown: %s\n", c.Error)

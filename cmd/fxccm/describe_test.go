@@ -112,6 +112,14 @@ func TestDescribe_ServedThenRefused_ShowsTheReportOfEachSource(t *testing.T) {
 		t.Errorf("without cloud.conf: exit code %d: %s", code, stderr)
 	}
 
+	// A Service that the CCM does not serve is not compared.
+	code, stdout, stderr = runSubcommand(append(args, "--default-load-balancer=false")...)
+	want(stdout, "Desired and observed objects in OpenStack: not compared\n"+
+		"  The Service has no load balancer class, and --default-load-balancer is false.\n")
+	if code != exitClean || stderr != "" {
+		t.Errorf("a Service that is not served: exit code %d: %s", code, stderr)
+	}
+
 	// Without the process, and without the cloud, the rest is printed.
 	args[len(args)-1] = "--server=https://127.0.0.1:1"
 	cloud.Close()

@@ -26,6 +26,7 @@ import (
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/cmd/fxccm/migrate"
 	"github.com/fxccm/fxccm/internal/configfile"
+	"github.com/fxccm/fxccm/internal/servicelb"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
@@ -45,7 +46,8 @@ const planExample = `  fxccm plan --cloud-config=cloud.conf service/web -n shop
 // comparison is the part of a command line that compares Services with OpenStack.
 type comparison struct {
 	cloudConfig, clusterName, clusterCIDR, nodeSelector string
-	strict                                              bool
+	strict, defaultLoadBalancer                         bool
+	loadBalancerClasses                                 []string
 }
 
 func (c *comparison) addFlags(set *pflag.FlagSet, cloudConfigUsage string) {
@@ -64,6 +66,28 @@ func (c *comparison) ccmFlags(set *pflag.FlagSet, cloudConfigUsage string) {
 		"The --cluster-cidr of the cloud controller manager, if it serves routes.")
 	set.StringVar(&c.nodeSelector, "node-selector", "",
 		"The --node-selector of the cloud controller manager.")
+	set.BoolVar(&c.defaultLoadBalancer, "default-load-balancer", true,
+		"The --default-load-balancer of the cloud controller manager.")
+	set.StringSliceVar(&c.loadBalancerClasses, "load-balancer-classes", nil,
+		"The --load-balancer-classes of the cloud controller manager.")
+}
+
+// classes are those that the CCM serves.
+func (c *comparison) classes() servicelb.Classes {
+	return servicelb.Classes{Default: c.defaultLoadBalancer, Names: c.loadBalancerClasses}
+}
+
+// unserved says why the CCM does not serve a Service of type LoadBalancer; "" if it serves it.
+func (c *comparison) unserved(service *v1.Service) string {
+	switch class := service.Spec.LoadBalancerClass; {
+	case service.Spec.Type != v1.ServiceTypeLoadBalancer || c.classes().Serves(service):
+		return ""
+	case class == nil:
+		return "has no load balancer class, and --default-load-balancer is false"
+	default:
+		return fmt.Sprintf("has the load balancer class %s, which is not in "+
+			"--load-balancer-classes", *class)
+	}
 }
 
 // planLine is the command line of "fxccm plan".
@@ -193,24 +217,32 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if notice := p.unserved(input.Service); notice != "" {
+		return p.printNotice(stdout, input.Service, notice)
+	}
 	input.Config, input.Logger = config, logr.Discard()
 	input.ClusterName, input.ClusterCIDR = p.clusterName, p.clusterCIDR
 	preview, err := openstack.Preview(ctx, input)
 	if err != nil {
 		return err
 	}
-	plan := migrate.NewServicePlan(input.Service, preview, nil)
 	if input.Service.Spec.Type != v1.ServiceTypeLoadBalancer && len(preview.Steps) == 0 {
-		const notice = "is not of type LoadBalancer"
-		plan.Notices = append(plan.Notices, "The Service "+notice+".")
-		return p.Print(stdout, plan, func(out io.Writer) error {
-			_, err = fmt.Fprintf(out, "Service %s %s.\n", plan.Service, notice)
-			return err
-		})
+		return p.printNotice(stdout, input.Service, "is not of type LoadBalancer")
 	}
+	plan := migrate.NewServicePlan(input.Service, preview, nil)
 	return p.Print(stdout, plan, func(out io.Writer) error {
 		_, err = fmt.Fprintf(out, "Service %s, %d nodes\n%s", plan.Service, len(input.Nodes),
 			preview)
+		return err
+	})
+}
+
+// printNotice prints why there is no plan for a Service.
+func (p *planLine) printNotice(stdout io.Writer, service *v1.Service, notice string) error {
+	plan := migrate.NewServicePlan(service,
+		openstack.LoadBalancerPreview{Notices: []string{"The Service " + notice + "."}}, nil)
+	return p.Print(stdout, plan, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "Service %s %s.\n", plan.Service, notice)
 		return err
 	})
 }
@@ -242,7 +274,7 @@ func (p *planLine) runAll(ctx context.Context, config cloudconf.Config, stdout i
 	if err != nil {
 		return err
 	}
-	world, err := migrate.ReadWorld(ctx, cluster, p.nodeSelector)
+	world, err := migrate.ReadWorld(ctx, cluster, p.nodeSelector, p.classes())
 	if err != nil {
 		return err
 	}

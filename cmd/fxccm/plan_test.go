@@ -239,6 +239,25 @@ func TestPlan_OfACluster(t *testing.T) {
 		len(plans) != 2 || plans[0].Service != "default/planned" || len(plans[0].Steps) == 0 {
 		t.Errorf("--all -ojson: %v, %+v", err, plans)
 	}
+	classes := "--load-balancer-classes=example.com/other"
+	if stdout := planAll(t, cloud, kubeconfig, classes); !strings.Contains(stdout,
+		"default/others    none            changes\n") {
+		t.Errorf("--all %s prints\n%s", classes, stdout)
+	}
+	for _, c := range []struct{ service, flag, want string }{
+		{"others", "--cloud-config-strict", "is not in --load-balancer-classes"},
+		{"others", classes, "create load balancer"},
+		{"planned", "--default-load-balancer=false", "--default-load-balancer is false"},
+	} {
+		stdout.Reset()
+		if code := run([]string{
+			"plan", "--kubeconfig=" + kubeconfig, c.flag, "default/" + c.service,
+			"--cloud-config=" + writeFile(t, "cloud.conf", cloud.CloudConf("password")),
+		}, &stdout, &stderr); code != exitClean || !strings.Contains(stdout.String(), c.want) {
+			t.Errorf("%s %s: exit code %d, it prints\n%s%s", c.service, c.flag, code, &stdout,
+				&stderr)
+		}
+	}
 	if _, err := w.client.CoreV1().Namespaces().Create(t.Context(),
 		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}},
 		metav1.CreateOptions{}); err != nil {

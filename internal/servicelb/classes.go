@@ -27,6 +27,15 @@ func (c Classes) serve(class *string) bool {
 		slices.Contains(c.Names, AnyClass) && !slices.Contains(c.Names, "-"+*class)
 }
 
+// Serves reports whether a Service of type LoadBalancer is served, or whether one of another type
+// is cleaned up.
+func (c Classes) Serves(service *v1.Service) bool {
+	if service.Spec.Type == v1.ServiceTypeLoadBalancer {
+		return c.serve(service.Spec.LoadBalancerClass)
+	}
+	return servicehelper.HasLBFinalizer(service) && c.owner(service) != another
+}
+
 // want reports whether a Service has to have a load balancer of these classes.
 func (c Classes) want(service *v1.Service) bool {
 	return service.Spec.Type == v1.ServiceTypeLoadBalancer && service.DeletionTimestamp == nil &&

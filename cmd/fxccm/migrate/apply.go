@@ -171,7 +171,7 @@ func (m *migration) verify(ctx context.Context, before record) error {
 	}
 	pending := func(ctx context.Context) (string, error) {
 		var err error
-		if m.world, err = ReadWorld(ctx, m.served, m.settings.Config.NodeSelector); err != nil {
+		if m.world, err = m.readWorld(ctx); err != nil {
 			return "", err
 		}
 		m.plans, err = PlanServices(ctx, *m.conf, m.settings.Config, "", m.world)

@@ -93,7 +93,7 @@ func (m *migration) check(ctx context.Context, dir string) error {
 		return err
 	}
 	var err error
-	if m.world, err = ReadWorld(ctx, m.served, m.settings.Config.NodeSelector); err != nil {
+	if m.world, err = m.readWorld(ctx); err != nil {
 		return err
 	}
 	if m.isBlocked() {

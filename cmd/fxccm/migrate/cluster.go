@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/kubernetes"
-	servicehelpers "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
+	"github.com/fxccm/fxccm/internal/servicelb"
 )
 
 // Cluster is the migrated cluster, or the one in which OCCM's Pods run.
@@ -28,9 +28,10 @@ type World struct {
 	EndpointSlices func(context.Context, *v1.Service) ([]*discoveryv1.EndpointSlice, error)
 }
 
-// ReadWorld reads the Services, and the nodes that the label selector selects.
+// ReadWorld reads the Services that are served, and the nodes that the label selector selects.
 func ReadWorld(
 	ctx context.Context, client kubernetes.Interface, nodeSelector string,
+	classes servicelb.Classes,
 ) (world World, err error) {
 	if world.UID, err = ReadUID(ctx, client); err != nil {
 		return World{}, err
@@ -40,7 +41,7 @@ func ReadWorld(
 		return World{}, fmt.Errorf("list the Services: %w", err)
 	}
 	for i := range services.Items {
-		if s := &services.Items[i]; isServed(s) {
+		if s := &services.Items[i]; classes.Serves(s) {
 			world.Services = append(world.Services, s)
 		}
 	}
@@ -71,6 +72,12 @@ func EndpointSlices(
 	}
 }
 
+// readWorld reads what OCCM serves: it knows no load balancer classes.
+func (m *migration) readWorld(ctx context.Context) (World, error) {
+	return ReadWorld(ctx, m.served, m.settings.Config.NodeSelector,
+		servicelb.Classes{Default: true})
+}
+
 // ReadUID reads the UID of the namespace kube-system, which identifies the cluster.
 func ReadUID(ctx context.Context, client kubernetes.Interface) (string, error) {
 	namespace, err := client.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem,
@@ -94,13 +101,4 @@ func ReadNodes(
 		nodes = append(nodes, &list.Items[i])
 	}
 	return nodes, nil
-}
-
-// isServed reports whether upstream's service controller serves a Service. It skips Services with a
-// load balancer class.
-func isServed(s *v1.Service) bool {
-	if s.Spec.Type == v1.ServiceTypeLoadBalancer {
-		return s.Spec.LoadBalancerClass == nil
-	}
-	return servicehelpers.HasLBFinalizer(s)
 }

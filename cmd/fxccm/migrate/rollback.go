@@ -145,7 +145,7 @@ var unsupported = []struct{ annotation, effect string }{
 
 // warnUnsupported lists the settings that OCCM does not support.
 func (m *migration) warnUnsupported(ctx context.Context) error {
-	world, err := ReadWorld(ctx, m.served, m.settings.Config.NodeSelector)
+	world, err := m.readWorld(ctx)
 	if err != nil {
 		return err
 	}
