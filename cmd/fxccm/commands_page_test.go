@@ -43,7 +43,8 @@ func commandsPage(t *testing.T) string {
 		"fxccm.yaml`. For completion after `kubectl fxccm`, kubectl runs the program " +
 		"`kubectl_complete-fxccm`. It is the same binary: `ln -s \"$(command -v kubectl-fxccm)\" " +
 		"~/.local/bin/kubectl_complete-fxccm`, in a folder of the `PATH`.\n\nOn a terminal, tables have colors unless `NO_COLOR` is " +
-		"set, and a row that is wider continues in the next line unless `--wide` is given.\n")
+		"set, and a row that is wider continues in the next line. `fxccm status --wide` and " +
+		"`fxccm fleet status --wide` print each row on one line.\n")
 	for _, name := range []string{
 		"status", "describe", "plan", "config check", "migrate", "migrate check", "migrate plan",
 		"migrate apply", "migrate rollback", "fleet", "fleet status", "version", "completion",

@@ -232,7 +232,7 @@ func (p *planLine) run(ctx context.Context, stdout, stderr io.Writer) error {
 	plan := migrate.NewServicePlan(input.Service, preview, nil)
 	return p.Print(stdout, plan, func(out io.Writer) error {
 		_, err = fmt.Fprintf(out, "Service %s, %d nodes\n%s", plan.Service, len(input.Nodes),
-			preview)
+			cli.Printable(preview.String()))
 		return err
 	})
 }

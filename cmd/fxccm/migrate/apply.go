@@ -130,10 +130,14 @@ func (m *migration) apply(ctx context.Context, earlier *record) error {
 	if err := m.deleteRecord(ctx); err != nil {
 		return err
 	}
-	m.say(`fxccm runs the cluster. Nothing but tags has changed in OpenStack.
+	verdict := "Nothing but tags has changed in OpenStack."
+	if !m.conf.LoadBalancer.Enabled {
+		verdict = "OpenStack was not compared: load balancers are disabled in cloud.conf."
+	}
+	m.say(`fxccm runs the cluster. %s
 Look at it: %s
 Keep OCCM's objects for a while: "fxccm migrate rollback" needs them. Delete them afterwards.`,
-		m.statusCommand())
+		verdict, m.statusCommand())
 	return nil
 }
 

@@ -262,7 +262,7 @@ func (m *migration) printPlans() error {
 
 // say prints a line for the operator.
 func (m *migration) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(m.out, format+"\n", args...)
+	_, _ = fmt.Fprintln(m.out, cli.Printable(fmt.Sprintf(format, args...)))
 }
 
 // confirm asks the operator, unless --yes is given.

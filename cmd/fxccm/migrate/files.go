@@ -265,19 +265,19 @@ func (m *migration) isOnNode(ctx context.Context) bool {
 
 // blockAll adds a finding for each reason of an error.
 func (m *migration) blockAll(subject string, err error) {
-	var problems cloudconf.Problems
+	all := []error{err}
 	var several interface{ Unwrap() []error }
-	switch {
-	case errors.As(err, &problems) && len(problems) > 0:
+	if errors.As(err, &several) {
+		all = several.Unwrap()
+	}
+	for _, each := range all {
+		var problems cloudconf.Problems
+		if !errors.As(each, &problems) || len(problems) == 0 {
+			m.add(Blocks, subject, "%v", each)
+		}
 		for _, problem := range problems {
 			m.add(Blocks, subject, "%s", problem)
 		}
-	case errors.As(err, &several):
-		for _, each := range several.Unwrap() {
-			m.add(Blocks, subject, "%v", each)
-		}
-	default:
-		m.add(Blocks, subject, "%v", err)
 	}
 }
 

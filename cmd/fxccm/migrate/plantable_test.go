@@ -45,6 +45,25 @@ func TestWriteTable_NoServices_IsOneLine(t *testing.T) {
 	}
 }
 
+func TestWriteTable_TextOfTheCloud_ControlsNothing(t *testing.T) {
+	var out strings.Builder
+	err := ServicePlans{{
+		Service: "shop/web", Outcome: Changes, Notices: []string{"a\x1b[2J"},
+		Steps: []string{"delete listener \x1b[2J\nof \u202e"},
+	}}.WriteTable(&out)
+	if err != nil || strings.ContainsAny(out.String(), "\x1b\u202e") {
+		t.Errorf("the text is %q, %v", &out, err)
+	}
+}
+
+func TestReport_ServicesWereNotRead_ClaimsNothingAboutThem(t *testing.T) {
+	var out strings.Builder
+	err := Report{Blocked: true}.WriteTable(&out)
+	if err != nil || strings.Contains(out.String(), "No Services") {
+		t.Errorf("the text is %q, %v", &out, err)
+	}
+}
+
 func TestPrintPlans_PlanThatBlocks_PrintsItAndExitsAsBlocked(t *testing.T) {
 	for name, c := range map[string]struct {
 		outcome      Outcome

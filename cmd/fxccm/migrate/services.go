@@ -142,7 +142,7 @@ func (p ServicePlans) Summary() string {
 		}
 	}
 	if len(counts) == 0 {
-		return "No Services of type LoadBalancer."
+		return "No Service of type LoadBalancer was compared with OpenStack."
 	}
 	return fmt.Sprintf("%d Services: %s.", len(p), strings.Join(counts, ", "))
 }
@@ -178,7 +178,8 @@ func (p ServicePlans) WriteTable(out io.Writer) error {
 			lines = append(lines, plan.Error)
 		}
 		for _, line := range lines {
-			_, _ = fmt.Fprintf(out, "  - %s\n", strings.ReplaceAll(line, "\n", "\n    "))
+			_, _ = fmt.Fprintf(out, "  - %s\n",
+				strings.ReplaceAll(cli.Printable(line), "\n", "\n    "))
 		}
 	}
 	_, err := fmt.Fprintf(out, "\n%s\n", p.Summary())

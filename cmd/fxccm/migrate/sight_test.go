@@ -454,6 +454,15 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			args:   []string{"--file=/etc/pki/ca.crt=/dev/null"},
 			blocks: "neither a regular file nor a pipe", url: "https://keystone.example/v3",
 		},
+		"an unknown choice of several clouds": {
+			change: all(addEnv(fromField("OS_CLOUD", "metadata.name")),
+				func(s *v1.PodSpec) { addVolume(s, "/etc/openstack", ofSecret("clouds")) }),
+			conf: cloudsConf,
+			more: []runtime.Object{secretOf("clouds", map[string]string{
+				"clouds.yaml": "clouds: {one: {}, two: {}}\n",
+			})},
+			blocks: "variable OS_CLOUD: only the running Pod has metadata.name",
+		},
 		"the authorities of the system": {
 			change: addEnv(v1.EnvVar{Name: "SSL_CERT_FILE", Value: "/etc/pki/ca.crt"}),
 			blocks: "--file=/etc/pki/ca.crt=FILE", url: "https://keystone.example/v3",
