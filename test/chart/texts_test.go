@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,12 +101,18 @@ metrics:
   reader: {namespace: monitoring, name: prometheus}
 `
 
+// aFleet also switches the fleet on.
+const aFleet = everything + `
+fleet: {enabled: true, clustersNamespace: clusters}
+`
+
 // hard are texts that YAML reads as something else, or that end a value.
 var hard = []string{
 	"", " ", "#", "prod #1", "a: b", "a:", "- a", "true", "null", "~", "1", "1e3", "0x1f", "0b1",
 	"1_000", ".inf", "2020-01-01", "12:30:45", "'", `"`, `\`, "{}", "[a", "*a", "&a", "!a",
 	"|", ">", "%a", "@a", "`a`", "{{ .Values }}", "a\nb",
 	"a\n- b", "a\tb", "é", "\u2028", "yes", "n", "..",
+	"1.5m", "30s1m", "1m30s", "19", "4minutes", "0s", "0", "-1s", "1d", "9999999h",
 	"a..b", "A", "a_b", "/etc/../x", "/", "/a: b", "/a #b", strings.Repeat("a b ", 40),
 	strings.Repeat("a", 300),
 }
@@ -133,16 +141,18 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 	}
 	cp := controlplane.ForTest(t)
 	installOperatorCRDs(t, cp)
-	usual, err := render(t, "Helm", everything)
-	if err != nil {
-		t.Fatal(err)
+	usual := map[string]map[string]string{}
+	for _, base := range []string{everything, aFleet} {
+		if usual[base], err = render(t, "Helm", base); err != nil {
+			t.Fatal(err)
+		}
 	}
 	random := rand.New(rand.NewPCG(1, 2)) // the same texts in each run
 	alphabet := []rune("ab1-._/:# '\"{}[],&*!|>%@`~\n")
 	rendered, refused := 0, 0
 	var put map[string]any
-	try := func(path string, value any) {
-		given := values(t, everything)
+	try := func(base, path string, value any) {
+		given := values(t, base)
 		merge(given, put)
 		written, err := yaml.Marshal(given)
 		if err != nil {
@@ -155,7 +165,7 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 		}
 		rendered++
 		for name, manifest := range manifests {
-			if manifest == usual[name] {
+			if manifest == usual[base][name] {
 				continue
 			}
 			for document := range strings.SplitSeq(manifest, "\n---\n") {
@@ -195,7 +205,10 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 					continue // the API server checks the fields
 				}
 				set(value)
-				try(path, value)
+				try(everything, path, value)
+				if strings.HasPrefix(path, "fleet.") {
+					try(aFleet, path, value)
+				}
 			}
 		})
 	if rendered < 200 || refused < 200 {
@@ -203,8 +216,14 @@ func TestValues_Any_RendersWhatTheAPIServerAcceptsOrIsRefused(t *testing.T) {
 	}
 }
 
-// wantFlags checks the arguments of an object's container: each flag has a value, and numbers are
-// whole.
+// durations are flags with a duration.
+var durations = []string{
+	"leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
+	"cloud-list-max-age",
+}
+
+// wantFlags checks the arguments of an object's container: each flag has a value, numbers are
+// whole, and the program accepts the durations.
 func wantFlags(t *testing.T, given string, object *unstructured.Unstructured) {
 	t.Helper()
 	containers, _, _ := unstructured.NestedSlice(object.Object,
@@ -215,6 +234,13 @@ func wantFlags(t *testing.T, given string, object *unstructured.Unstructured) {
 			name, value, hasValue := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 			isNumber := slices.Contains([]string{"secure-port", "v", "cloud-request-burst"}, name)
 			_, err := strconv.Atoi(value)
+			if slices.Contains(durations, name) {
+				isNumber = true
+				var d time.Duration
+				if d, err = time.ParseDuration(value); d == 0 {
+					err = errors.Join(err, errors.New("the program refuses 0"))
+				}
+			}
 			if hasValue && value == "" || isNumber && err != nil ||
 				strings.Contains(value, "<nil>") {
 				t.Errorf("%s: the program gets %q", given, arg)
