@@ -25,9 +25,9 @@ import (
 //
 //   - a [Config] (fx.Supply),
 //   - one or more [Provider]s: a provider's own Module, [AsProvider], or fx.Provide of a
-//     constructor of a Provider,
-//   - [Controller]s in addition to the four cloud controllers: [AsController], or fx.Provide for a
-//     single one,
+//     constructor of a Provider, a *Provider or a []Provider,
+//   - [Controller]s in addition to the four cloud controllers: [AsController], or fx.Provide of a
+//     constructor of a Controller, a *Controller or a []Controller,
 //   - optional fields of [Params], by their types: a *rest.Config or a [ClientBuilder], an
 //     informers.SharedInformerFactory, an [election.Elector], a *slog.Logger or logr.Logger, an
 //     [EventRecorderSource], a prometheus.Registerer, a [Tracer],

@@ -32,10 +32,14 @@ type inputs struct {
 	ProviderPtrs   []*Provider               `group:"ccm.providers"`
 	Clouds         []cloudprovider.Interface `group:"ccm.providers"`
 	Provider       Provider                  `optional:"true"`
+	ProviderPtr    *Provider                 `optional:"true"`
+	ProviderList   []Provider                `optional:"true"`
 	Replacements   []replacement             `group:"ccm.replacements"`
 	Controllers    []Controller              `group:"ccm.controllers"`
 	ControllerPtrs []*Controller             `group:"ccm.controllers"`
 	Controller     Controller                `optional:"true"`
+	ControllerPtr  *Controller               `optional:"true"`
+	ControllerList []Controller              `optional:"true"`
 
 	RESTConfig     *rest.Config                       `optional:"true"`
 	Clients        ClientBuilder                      `optional:"true"`
@@ -132,6 +136,10 @@ func appParams(in inputs) (Params, error) {
 	if in.Controller.Name != "" || in.Controller.New != nil {
 		p.Controllers = append(p.Controllers, in.Controller)
 	}
+	if in.ControllerPtr != nil {
+		p.Controllers = append(p.Controllers, *in.ControllerPtr)
+	}
+	p.Controllers = append(p.Controllers, in.ControllerList...)
 	if p.Providers, err = in.providers(); err != nil {
 		return Params{}, err
 	}
@@ -164,7 +172,10 @@ func (in inputs) providers() ([]Provider, error) {
 	if in.Provider.Name != "" || in.Provider.New != nil {
 		all = append(all, in.Provider)
 	}
-	return all, nil
+	if in.ProviderPtr != nil {
+		all = append(all, *in.ProviderPtr)
+	}
+	return append(all, in.ProviderList...), nil
 }
 
 func (in inputs) elector() (election.Elector, error) {

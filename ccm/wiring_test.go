@@ -70,6 +70,23 @@ func TestWiring_ConcreteTypes_AreAccepted(t *testing.T) {
 				fx.Provide(func() ccm.Controller { return idle("plain") })),
 			func(m *ccm.Manager) bool { return holds(m, "plain") },
 		},
+		"a plain *Provider": {
+			fx.Provide(func() *ccm.Provider { return new(cloudNamed("plain")) }),
+			func(m *ccm.Manager) bool { return m.Status().Provider == "plain" },
+		},
+		"a plain []Provider": {
+			fx.Supply([]ccm.Provider{cloudNamed("plain")}),
+			func(m *ccm.Manager) bool { return m.Status().Provider == "plain" },
+		},
+		"a plain *Controller": {
+			fx.Options(fx.Supply(cloudNamed("cloud")),
+				fx.Provide(func() *ccm.Controller { return new(idle("plain")) })),
+			func(m *ccm.Manager) bool { return holds(m, "plain") },
+		},
+		"a plain []Controller": {
+			fx.Supply(cloudNamed("cloud"), []ccm.Controller{idle("one"), idle("two")}),
+			func(m *ccm.Manager) bool { return holds(m, "one") && holds(m, "two") },
+		},
 		"a plain Controller and one of the group": {
 			fx.Options(fx.Supply(cloudNamed("cloud"), idle("plain")),
 				supplyController(idle("grouped"))),

@@ -20,7 +20,7 @@ import (
 // Module serves the endpoints of the app's Manager on the secure port. It goes beside
 // [ccm.Module], in either order. It takes from the app
 //
-//   - the *[ccm.Manager] and a [Config],
+//   - the *[ccm.Manager], and a [Config] or a *Config,
 //   - options given with [Configure],
 //   - optionally a logr.Logger or *slog.Logger, and a prometheus.Gatherer or else a
 //     *prometheus.Registry, whose metrics are served, too,
@@ -52,13 +52,14 @@ type fromAppParams struct {
 	fx.In
 
 	Manager     *ccm.Manager
-	Config      servingconfig.Config `optional:"true"`
-	Options     []Option             `group:"ccm.serving.options"`
-	Gatherer    prometheus.Gatherer  `optional:"true"`
-	Registry    *prometheus.Registry `optional:"true"`
-	Logger      *logr.Logger         `optional:"true"`
-	LoggerValue logr.Logger          `optional:"true"`
-	Slog        *slog.Logger         `optional:"true"`
+	Config      servingconfig.Config  `optional:"true"`
+	ConfigPtr   *servingconfig.Config `optional:"true"`
+	Options     []Option              `group:"ccm.serving.options"`
+	Gatherer    prometheus.Gatherer   `optional:"true"`
+	Registry    *prometheus.Registry  `optional:"true"`
+	Logger      *logr.Logger          `optional:"true"`
+	LoggerValue logr.Logger           `optional:"true"`
+	Slog        *slog.Logger          `optional:"true"`
 
 	Graph fx.DotGraph
 }
@@ -66,6 +67,12 @@ type fromAppParams struct {
 func fromApp(p fromAppParams) (*Server, error) {
 	if err := fxinput.Dropped(p, p.Graph); err != nil {
 		return nil, fmt.Errorf("serving: %w", err)
+	}
+	if p.ConfigPtr != nil {
+		if !reflect.ValueOf(p.Config).IsZero() {
+			return nil, errors.New("serving: the app has a Config and a *Config: keep one of them")
+		}
+		p.Config = *p.ConfigPtr
 	}
 	if reflect.ValueOf(p.Config).IsZero() {
 		return nil,

@@ -170,6 +170,21 @@ func TestModule_InvalidConfiguration_IsAnErrorOfNew(t *testing.T) {
 	}
 }
 
+func TestModule_ConfigByPointer_IsUsed(t *testing.T) {
+	cfg := servingconfig.Default()
+	cfg.Authentication.ClientCAFile = "/nowhere/ca.crt"
+	pointer := fx.Options(fx.NopLogger, both(), fx.Supply(managerConfig(), &cfg, unreachable()),
+		fx.Provide(ccm.AsProvider(func() ccm.Provider { return ccm.StaticProvider(emptyCloud()) })))
+	two := fx.Options(pointer, fx.Supply(servingconfig.Default()))
+	for want, a := range map[string]fx.Option{
+		"serving.authentication.clientCAFile": pointer, "keep one of them": two,
+	} {
+		if err := fx.New(a).Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
+
 func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var s *serving.Server
