@@ -115,6 +115,11 @@ func tell(
 	here("change")
 	c.persist(service, nodes[:n])
 	counted("change")
+	if strings.Contains(s.picture(), " 0 tags") {
+		// Tags that failed are written ten minutes later, or by the next term.
+		c = s.begin("cluster-1", s.kube)
+		c.persist(service, nodes[:n])
+	}
 	state = s.picture()
 	quiet := s.mark()
 	c.persist(service, nodes[:n])

@@ -258,6 +258,12 @@ func TestTags_NotKeptOrRefused_ObjectsAreCreatedAndShownWithoutTags(t *testing.T
 		"an error":  {Status: 500},
 		"forbidden": {Status: 403},
 		"no such":   {Status: 405},
+		"invalid":   {Status: 400},
+		"a proxy":   {Status: 404, Body: "<html>"},
+		"conflict":  {Status: 409},
+		"too large": {Status: 413},
+		"overload":  {Status: 503},
+		"no answer": {Drop: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)

@@ -204,10 +204,10 @@ const extensionTags = "standard-attr-tag"
 // serviceMark begins the tag of an object that belongs to a Service.
 const serviceMark = "fxccm-service="
 
-// replaceTags replaces the tags with one request. A Neutron that does not keep tags gets none for
-// tagsAge, so that Services are served without marks. Their descriptions and names mark the objects
-// then. A write without the mark of a Service must succeed, because it gives the object up. Only
-// after a failure does replaceTags check the extension, and returns an error if that fails, too.
+// replaceTags replaces the tags with one request. A Neutron that does not keep tags, or fails to,
+// gets none for tagsAge, so that Services are served without marks: descriptions and names mark the
+// objects then. A write without the mark of a Service must succeed, because it gives the object up.
+// Only after a failure does replaceTags check the extension.
 func (a *API) replaceTags(ctx context.Context, collection, id string, tags []string) error {
 	tags = once(tags)
 	marks := slices.ContainsFunc(tags,
@@ -234,30 +234,22 @@ func (a *API) replaceTags(ctx context.Context, collection, id string, tags []str
 		return nil
 	case err == nil:
 		return fmt.Errorf("tag %s %s: Neutron has not kept the tags", collection, id)
-	case marks && refusesTags(err):
-		a.leaveUntagged(err.Error())
-		return nil
-	case !errors.Is(err, ErrNotFound) || isKind(err, "TagResourceNotFound"):
+	case ctx.Err() != nil || isKind(err, "TagResourceNotFound"):
 		return err
 	}
-	has, unknown := a.extensions.Get(ctx)
-	switch {
-	case unknown != nil:
-		return errors.Join(err, unknown)
-	case has[extensionTags]:
+	if errors.Is(err, ErrNotFound) {
+		has, unknown := a.extensions.Get(ctx)
+		if unknown == nil && !has[extensionTags] {
+			a.leaveUntagged("Neutron has no tags extension")
+			return nil
+		}
+		err = errors.Join(err, unknown)
+	}
+	if !marks {
 		return err
 	}
-	a.leaveUntagged("Neutron has no tags extension")
+	a.leaveUntagged(err.Error())
 	return nil
-}
-
-// refusesTags reports whether a request for tags failed in a way that another request for tags most
-// likely fails, too. Other requests may succeed.
-func refusesTags(err error) bool {
-	return gophercloud.ResponseCodeIs(err, http.StatusForbidden) ||
-		gophercloud.ResponseCodeIs(err, http.StatusMethodNotAllowed) ||
-		gophercloud.ResponseCodeIs(err, http.StatusInternalServerError) ||
-		gophercloud.ResponseCodeIs(err, http.StatusNotImplemented)
 }
 
 // leaveUntagged warns only the first time.
