@@ -404,6 +404,16 @@ func (q *quotaSite) ensure(nodes ...*corev1.Node) error {
 	}
 }
 
+// A load balancer is created with its listeners.
+func TestTrouble_QuotaOfAPartIsUsedUp_NamesThePart(t *testing.T) {
+	w := newQuotaSite(t)
+	w.SetLoadBalancerQuota(openstacktest.QuotaListener, 0)
+	if err := w.ensure(); err == nil {
+		t.Fatal("a listener was created beyond the quota")
+	}
+	w.want("quota", "(Listener); raise the quota")
+}
+
 // No creation follows that could succeed when the Service is deleted, or wants no floating IP any
 // more.
 func TestTrouble_QuotaIsUsedUp_UntilNoServiceWaitsForIt(t *testing.T) {
@@ -413,7 +423,7 @@ func TestTrouble_QuotaIsUsedUp_UntilNoServiceWaitsForIt(t *testing.T) {
 		if err := w.ensure(); err == nil {
 			t.Fatal("a load balancer was created beyond the quota")
 		}
-		w.want("quota", "load balancers")
+		w.want("quota", "(Load Balancer)")
 		deleted := w.service.DeepCopy()
 		deleted.DeletionTimestamp = &metav1.Time{Time: w.clock.Now()}
 		if _, exists, err := w.balancers.GetLoadBalancer(t.Context(), "kubernetes",
@@ -448,13 +458,13 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 	if err := ensure(); err == nil {
 		t.Fatal("a load balancer was created beyond the quota")
 	}
-	w.want("quota", "load balancers", "Quota has been met")
+	w.want("quota", "(Load Balancer)", "Quota has been met")
 	// Another failure does not change the report about the quota.
 	w.Inject(openstacktest.Fault{Operation: "loadbalancer_create", Status: http.StatusBadRequest})
 	if err := ensure(); err == nil {
 		t.Fatal("the creation succeeded")
 	}
-	w.want("quota", "load balancers")
+	w.want("quota", "(Load Balancer)")
 
 	w.RemoveFaults()
 	w.SetLoadBalancerQuota(openstacktest.QuotaLoadBalancer, unlimited)
@@ -462,7 +472,7 @@ func TestTrouble_QuotaIsUsedUp_UntilACreationOfThatKindSucceeds(t *testing.T) {
 		t.Fatal("a floating IP was created beyond the quota")
 	}
 	w.want("quota", "floating IPs", "Quota exceeded")
-	if strings.Contains(w.text("quota"), "(load balancers)") {
+	if strings.Contains(w.text("quota"), "(Load Balancer)") {
 		t.Errorf("load balancers can be created again, and the report is %s", w.text("quota"))
 	}
 

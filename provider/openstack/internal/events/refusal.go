@@ -55,6 +55,11 @@ var (
 		QuotaExceeded, "Octavia, Neutron", "A quota of the project is used up.",
 		"%[1]s (%[2]s); raise the quota of the project, or delete what is unused",
 	}
+	// RoutesUsedUp is a route beyond the maximum that Neutron has for each router.
+	RoutesUsedUp = Refusal{
+		QuotaExceeded, "Neutron", "The router has the maximum number of routes.",
+		"%[1]s (%[2]s); raise max_routes in neutron.conf, or delete routes that are unused",
+	}
 	// CreationFails is a load balancer that Octavia accepts and then sets to ERROR, each time.
 	CreationFails = Refusal{
 		InError, "Octavia", "Octavia sets each new load balancer to ERROR. It gives no cause.",
@@ -86,7 +91,8 @@ var (
 func OfRefusals() []Refusal {
 	return []Refusal{
 		ValueRefused, NetworkUnreachable, PortMissing, AddressRefused, AddressesUsedUp,
-		QuotaUsedUp, CreationFails, LoginRefused, Forbidden, RequestFails, CommandFails,
+		QuotaUsedUp, RoutesUsedUp, CreationFails, LoginRefused, Forbidden, RequestFails,
+		CommandFails,
 	}
 }
 

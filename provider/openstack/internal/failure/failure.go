@@ -211,6 +211,17 @@ func (e *Error) IsQuota() bool {
 		e.Status == http.StatusForbidden && e.says("quota") && !e.IsForbidden()
 }
 
+// Exceeded returns the objects of the exceeded quota in Octavia's words; "" if the message names
+// none. The creation of a load balancer has parts with quotas of their own.
+func (e *Error) Exceeded() string {
+	_, named, _ := strings.Cut(e.Message, " for resources: ")
+	if e.Type == OverQuota {
+		return ""
+	}
+	named, _, _ = strings.Cut(named, "\n")
+	return strings.Trim(named, "[]'.")
+}
+
 // Refusal returns the text with which the service refuses the content of the request; "" if it
 // fails instead, or is busy. Octavia has status 500 for what Neutron refuses in the name of one of
 // its providers, and 501 for what the provider does not support (octavia/common/exceptions.py,

@@ -48,13 +48,8 @@ func (r *reconciler) refusedStep(f *failure.Error, at plan.Step) *events.Notice 
 	address := r.settings.Address
 	switch {
 	case f.IsQuota():
-		if _, named, ok := strings.Cut(f.Message, " for resources: "); ok &&
-			f.Type != failure.OverQuota {
-			// The creation of a load balancer has parts with quotas of their own.
-			named, _, _ = strings.Cut(named, "\n")
-			counted = strings.Trim(named, "[]'.")
-		}
-		return events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(counted, "these objects"))
+		return events.QuotaUsedUp.Notice(f.Cause(),
+			cmp.Or(f.Exceeded(), counted, "these objects"))
 	case ofFloatingIP && address != "" && setting == settings.AddressSource(r.service, address):
 		cause := f.Cause()
 		if f.IsForbidden() {

@@ -600,8 +600,8 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			switch refusal {
 			case events.PortMissing, events.CreationFails:
 				continue // see the tests named after port and member subnet
-			case events.CommandFails:
-				continue // only commands say it
+			case events.RoutesUsedUp, events.CommandFails:
+				continue // only routes and commands say it
 			}
 			shape := regexp.QuoteMeta(refusal.Notice("CAUSE", "SETTING").Message)
 			shape = strings.NewReplacer("CAUSE", ".+", "SETTING", ".+").Replace(shape)

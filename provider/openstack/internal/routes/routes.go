@@ -184,7 +184,11 @@ func (r *Routes) explain(err error) error {
 	case f.Type == "RouterNotFound":
 		return events.ValueRefused.Explain(err, f.Cause(), "option router-id of cloud.conf")
 	case isFull(err):
-		return events.QuotaUsedUp.Explain(err, f.Cause(), "routes of router "+r.router.api.routerID)
+		refusal := events.RoutesUsedUp
+		if f.IsQuota() {
+			refusal = events.QuotaUsedUp
+		}
+		return refusal.Explain(err, f.Cause(), "routes of router "+r.router.api.routerID)
 	}
 	return events.Explain(err)
 }

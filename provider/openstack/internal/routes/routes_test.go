@@ -159,13 +159,22 @@ func TestCreateRoute_SeveralInternalIPs_TheOneAtTheRouterIsTheNextHop(t *testing
 }
 
 func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
-	for name, limit := range map[string]func(*site){
-		"setting": func(s *site) { s.SetMaxRoutes(30) },
-		"quota":   func(s *site) { s.SetNetworkQuota("router_route", 30) },
+	for name, row := range map[string]struct {
+		limit  func(*site)
+		advice string
+	}{
+		"setting": {
+			func(s *site) { s.SetMaxRoutes(30) },
+			"raise max_routes in neutron.conf, or delete routes that are unused",
+		},
+		"quota": {
+			func(s *site) { s.SetNetworkQuota("router_route", 30) },
+			"raise the quota of the project, or delete what is unused",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t)
-			limit(s)
+			row.limit(s)
 			c := newCluster(t, s, nil)
 			wanted := c.addNodes(100)
 			errs := c.createAll(wanted)
@@ -174,8 +183,7 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 				t.Errorf("%d failed and the router has %d routes", len(failed),
 					len(s.Routes(s.router)))
 			}
-			want := " (routes of router " + s.router + "); raise the quota of the project, or " +
-				"delete what is unused"
+			want := " (routes of router " + s.router + "); " + row.advice
 			for _, k := range failed {
 				// The client of the provider names the service.
 				if text := errs[k].Error(); !strings.HasPrefix(text, "OpenStack: 4") ||

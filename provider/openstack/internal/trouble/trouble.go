@@ -2,6 +2,7 @@
 package trouble
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -115,7 +116,7 @@ func (r *Report) Creation(counted string, service types.UID, err error) {
 		r.quotas[counted] = known
 		fallthrough
 	default:
-		known.cause = events.QuotaUsedUp.Notice(f.Cause(), counted)
+		known.cause = events.QuotaUsedUp.Notice(f.Cause(), cmp.Or(f.Exceeded(), counted))
 		known.services[service] = true
 	}
 	r.reportQuotas()
