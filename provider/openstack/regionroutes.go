@@ -2,7 +2,6 @@ package openstack
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ func (r regionalRoutes) ListRoutes(
 	errs := batch.InParallel(r.all, len(r.all), func(c *cloud) error {
 		found, err := c.routes.ListRoutes(ctx, cluster)
 		if err != nil {
-			err = fmt.Errorf("region %s: %w", c.name, err)
+			err = c.explain(err)
 			r.logger.Error(err, "Routes not listed; the region's nodes keep their routes")
 			found = r.reported(c)
 		}
@@ -59,7 +58,7 @@ func (r regionalRoutes) ListRoutes(
 		return err
 	})
 	if !slices.Contains(errs, nil) {
-		return nil, errors.Join(errs...)
+		return nil, errs[0]
 	}
 	return all, nil
 }

@@ -183,7 +183,7 @@ func (r *regions) search(
 	}
 	errs := batch.InParallel(indexes, len(possible), func(i int) (err error) {
 		if has[i], err = possible[i].instances.Has(ctx, node); err != nil {
-			return fmt.Errorf("region %s: %w", possible[i].name, err)
+			return possible[i].explain(err)
 		}
 		return nil
 	})
@@ -194,7 +194,7 @@ func (r *regions) search(
 			found, names = append(found, c), append(names, c.name)
 		}
 	}
-	failure := errors.Join(errs...)
+	failed := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	switch {
 	case len(found) > 1:
 		return nil, fmt.Errorf("%w %s in the regions %q; set --provider-id of the kubelet",
@@ -202,11 +202,14 @@ func (r *regions) search(
 	case len(found) == 1:
 		r.remember(node, found[0])
 		return found[0], nil
-	case failure != nil:
-		return nil, fmt.Errorf("find the region of node %s: %w", node.Name, failure)
+	case failed >= 0:
+		return nil, errs[failed]
 	}
 	return possible[0], nil
 }
+
+// explain adds the region to an error about a request to it.
+func (c *cloud) explain(err error) error { return fmt.Errorf("%w (region %s)", err, c.name) }
 
 // remember keeps the region of a node until the end of the term. The map has room for the nodes of
 // the cluster and many deleted ones.
@@ -257,7 +260,7 @@ func (i regionalInstances) InstanceExists(ctx context.Context, node *v1.Node) (b
 	for _, c := range append([]*cloud{first}, others...) {
 		exists, err := c.instances.InstanceExists(ctx, node)
 		if err != nil {
-			return false, fmt.Errorf("region %s: %w", c.name, err)
+			return false, c.explain(err)
 		}
 		if exists {
 			i.remember(node, c)

@@ -166,6 +166,33 @@ func TestErrors_EachFailureOfEachOperation_TextIsShortAndStays(t *testing.T) {
 	}
 }
 
+// A proxy, or a new release, may answer with another body.
+func TestErrors_BodyIsNotOfTheAPI_TextIsShort(t *testing.T) {
+	for operation, service := range map[string]string{
+		"initialize a node":        openstacktest.ServiceCompute,
+		"look up a server":         openstacktest.ServiceCompute,
+		"list routes":              openstacktest.ServiceNetwork,
+		"look for a load balancer": openstacktest.ServiceLoadBalancer,
+	} {
+		for _, body := range []string{"{}", "[]"} {
+			t.Run(operation+" "+body, func(t *testing.T) {
+				x := newTexts(t)
+				x.Inject(openstacktest.Fault{
+					Service: service,
+					Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+						return http.StatusOK, []byte(body)
+					},
+				})
+				err := x.try(operation)
+				if err == nil || !strings.Contains(err.Error(), ": the response does not follow") {
+					t.Fatalf("the error is %v, want one about the response", err)
+				}
+				wantShort(t, "", err)
+			})
+		}
+	}
+}
+
 // The shape does not depend on the request of an operation that fails.
 func TestErrors_LaterRequestOfEachOperationFails_TextIsShort(t *testing.T) {
 	names := map[string]string{

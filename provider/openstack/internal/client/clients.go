@@ -173,8 +173,10 @@ func (c *Clients) Project(ctx context.Context) (string, error) {
 	}
 	c.release(g)
 	if who.project == "" {
-		return "", errors.New("the token has no project: set tenant-id, or tenant-name and its " +
-			"domain")
+		return "", &failure.CatalogError{
+			Service: trouble.Keystone,
+			Message: "the token has no project; set tenant-id, or tenant-name and its domain",
+		}
 	}
 	return who.project, nil
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -118,6 +119,9 @@ func explain(err error, fails Refusal) error {
 	var login *failure.LoginError
 	var catalog *failure.CatalogError
 	var known *explained
+	var body failure.BodyError
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
 	f := failure.Of(err)
 	switch {
 	case errors.As(err, &known):
@@ -131,6 +135,8 @@ func explain(err error, fails Refusal) error {
 		return Forbidden.Explain(err, f.Cause(), cmp.Or(f.Operation, "the request"))
 	case f != nil:
 		return fails.Explain(err, f.Cause(), "")
+	case errors.As(err, &body), errors.As(err, &syntax), errors.As(err, &mistyped):
+		return fails.Explain(err, body.Error(), "")
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -47,6 +48,14 @@ func TestExplain_EachFailure_HasServiceCauseAndWhatFollows(t *testing.T) {
 		{
 			&failure.LoginError{User: `user "a"`, Message: "dial 192.0.2.1:5000: refused"},
 			`Keystone: dial 192.0.2.1:5000: refused (user "a"); retrying`,
+		},
+		{
+			failure.BodyError("Nova"),
+			"Nova: the response does not follow the API; retrying",
+		},
+		{
+			json.Unmarshal([]byte("<html>"), &struct{}{}),
+			"OpenStack: the response does not follow the API; retrying",
 		},
 		{other, "look: ahead: no such thing"},
 	} {

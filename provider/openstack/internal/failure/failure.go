@@ -75,6 +75,15 @@ func (e *Error) Error() string {
 	return e.Cause() + " (" + e.Operation + ")"
 }
 
+// BodyError is a successful response whose body does not follow the API. Its value is the name of
+// the service; "" if it is unknown.
+type BodyError string
+
+// Error implements error.
+func (e BodyError) Error() string {
+	return cmp.Or(string(e), "OpenStack") + ": the response does not follow the API"
+}
+
 // Cause is the text without the operation.
 func (e *Error) Cause() string {
 	text := e.reason()

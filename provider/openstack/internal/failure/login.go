@@ -32,7 +32,8 @@ func (e *LoginError) Refused() bool {
 		e.Status != http.StatusRequestTimeout
 }
 
-// CatalogError means that Keystone's catalog has no address of a service for the configuration.
+// CatalogError means that the token has no project, or that Keystone's catalog has no address of a
+// service for the configuration.
 type CatalogError struct {
 	// Service is the name of the service.
 	Service string

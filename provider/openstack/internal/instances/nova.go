@@ -15,6 +15,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
@@ -50,7 +51,7 @@ const (
 )
 
 // errNoAnswer is a successful response whose body does not follow the API.
-var errNoAnswer = errors.New("the response does not follow the API")
+const errNoAnswer = failure.BodyError("Nova")
 
 const (
 	// embeddedFlavor is the first microversion whose servers contain the name of their flavor.

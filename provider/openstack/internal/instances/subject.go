@@ -40,11 +40,11 @@ func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 	}
 	id, err := ParseProviderID(node.Spec.ProviderID)
 	if err != nil {
-		return s, err
+		return s, fmt.Errorf("Kubernetes: %w", err)
 	}
 	if id.Region != "" && id.Region != i.config.Region {
-		return s, fmt.Errorf("provider ID %q belongs to region %q, but the configured region is %q; "+
-			"correct region in cloud.conf",
+		return s, fmt.Errorf("Kubernetes: provider ID %q belongs to region %q, but the configured "+
+			"region is %q; correct region in cloud.conf",
 			node.Spec.ProviderID, id.Region, i.config.Region)
 	}
 	s.id = id.ID

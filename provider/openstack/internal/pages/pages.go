@@ -4,7 +4,6 @@ package pages
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -13,11 +12,12 @@ import (
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/fxccm/fxccm/internal/pagedlist"
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
 
 // ErrNoAnswer is a response that the service did not send, whatever its status. Treating it as an
 // empty list would mean "no such objects exist".
-var ErrNoAnswer = errors.New("the response is not a list of the service")
+const ErrNoAnswer = failure.BodyError("")
 
 // OctaviaLimit is the parameter "limit" of Octavia's lists: the most items that Octavia returns at
 // once, unless its operator has configured another limit (pagination_max_limit). If neither the

@@ -192,7 +192,7 @@ func extract[T item](result gophercloud.Result, member string) (T, error) {
 		return body[member], err
 	}
 	if body[member].identifier() == "" {
-		return body[member], fmt.Errorf("the answer has no %s", member)
+		return body[member], failure.BodyError("Neutron")
 	}
 	return body[member], nil
 }

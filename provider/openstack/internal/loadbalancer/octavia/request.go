@@ -3,7 +3,6 @@ package octavia
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -18,7 +17,7 @@ import (
 )
 
 // errNoAnswer means that the body of a successful response is not the API's.
-var errNoAnswer = errors.New("unexpected response body")
+const errNoAnswer = failure.BodyError("Octavia")
 
 // get sends one request. Invalid or truncated JSON is an error.
 func (a *API) get(ctx context.Context, path string, query url.Values, into any) error {
