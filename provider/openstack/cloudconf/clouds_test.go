@@ -614,6 +614,26 @@ func TestClouds_SecretWithACommentAfterIt_HasAWarning(t *testing.T) {
 	}
 }
 
+func TestClouds_SecretThatBeginsWithAComment_IsRefusedAsCutAtIt(t *testing.T) {
+	cut := strings.ReplaceAll(aCloud, "hunter2", "#hunter2")
+	_, o := inDir(t, map[string]string{"clouds.yaml": cut})
+	_, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+	if err == nil || !strings.Contains(err.Error(), "password in clouds.prod.auth") ||
+		!strings.Contains(err.Error(), "line 7): ends at #") ||
+		strings.Contains(err.Error(), "has no credentials") ||
+		strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error is %v, want one about the #", err)
+	}
+	// The password of another file has effect.
+	_, o = inDir(t, map[string]string{
+		"clouds.yaml": cut, "secure.yaml": "clouds: {prod: {auth: {password: hidden}}}",
+	})
+	loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
+	if err != nil || loaded.Config.Global.Password != "hidden" {
+		t.Errorf("with a password elsewhere, the error is %v", err)
+	}
+}
+
 // An alternative key in one file is not weaker than the usual key in a weaker file.
 func TestClouds_AlternativeKey_BeatsAWeakerFile(t *testing.T) {
 	_, o := inDir(t, map[string]string{

@@ -282,14 +282,17 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 			entry.regions = f.regions(m.value, section)
 		case null(m.value):
 			delete(entry.settings, key)
+			// yaml.v3 gives a comment in place of the value to the key.
+			if isSecret(key) && m.key.LineComment != "" {
+				entry.report(asWarning, f, m.key, section, written, beginsComment)
+				entry.problems[len(entry.problems)-1].isCutAway = true
+			}
 		case m.value.Kind != yaml.ScalarNode:
 			entry.report(asError, f, m.value, section, written, "must be a single value")
 		default:
 			const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle
 			if isSecret(key) && m.value.LineComment != "" && m.value.Style&quoted == 0 {
-				entry.report(asWarning, f, m.value, section, written,
-					"ends at #, which begins a comment; put the whole value in quotes if it is "+
-						"a part of it")
+				entry.report(asWarning, f, m.value, section, written, beginsComment)
 			}
 			entry.settings[key] = setting{
 				value: m.value.Value, file: f.path, section: section,
@@ -298,6 +301,10 @@ func (f *cloudsFile) scalars(entry *cloudEntry, mapping *yaml.Node, section, pre
 		}
 	}
 }
+
+// beginsComment is about a secret.
+const beginsComment = "ends at #, which begins a comment; put the whole value in quotes if it is a " +
+	"part of it"
 
 // isSecret reports whether a key of clouds.yaml is that of a secret option, in auth or beside it.
 func isSecret(key string) bool {

@@ -131,9 +131,12 @@ func (d *document) validate() {
 // isCutAway reports whether a secret is missing because a comment begins in front of it. The
 // problem of that secret then refuses the configuration.
 func (d *document) isCutAway(missing Problem) bool {
+	cloud, chosen := d.clouds[missing.Section]
 	for i := range d.problems {
 		p := &d.problems[i]
-		if p.isCutAway && missing.severity == asError && missing.Section == p.Section &&
+		isThere := missing.Section == p.Section || chosen && p.File != "" &&
+			(p.Section == cloud.section || strings.HasPrefix(p.Section, cloud.section+"."))
+		if p.isCutAway && missing.severity == asError && isThere &&
 			(missing.Key == "" || missing.Key == p.Key) {
 			p.severity = asError
 			return true
