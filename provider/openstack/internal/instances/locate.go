@@ -59,7 +59,7 @@ func (i *Instances) search(ctx context.Context, s subject, p purpose) (outcome, 
 		case len(other.servers) == 0:
 			named.at = earlier(named.at, other.at)
 		case !p.needsPorts() || id == s.nameAsID(),
-			id == s.systemUUID && isDerived(s.name, other.servers[0].Name):
+			id == s.systemUUID && isDerived(s.name, other.servers[0]):
 			return other, nil
 		default:
 			// The server exists, but only a name or a provider ID proves that it is the node's.

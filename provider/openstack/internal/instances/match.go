@@ -1,6 +1,7 @@
 package instances
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,15 +35,16 @@ func best(servers []*server, name, systemUUID string) []*server {
 	return servers[at : at+1]
 }
 
-// isDerived reports whether a node may have its name from a server with its system UUID: Nova makes
-// a host name of the server's name, and one of the two may have a domain.
-func isDerived(node, server string) bool {
-	node, server = strings.ToLower(node), strings.ToLower(server)
+// isDerived reports whether a node may have its name from the server with its system UUID: Nova
+// makes a host name of the server's name, and one of the two may have a domain.
+func isDerived(node string, of *server) bool {
+	node, server := strings.ToLower(node), strings.ToLower(of.Name)
 	dashed := strings.NewReplacer(".", "-", "_", "-", " ", "-")
-	host := hostName(server)
+	// If nothing of the name is left, Nova takes the ID (nova/compute/api.py, _default_host_name).
+	host := cmp.Or(hostName(server), "server-"+strings.ToLower(of.ID))
 	return dashed.Replace(node) == dashed.Replace(server) || dashed.Replace(node) == host ||
 		strings.HasPrefix(node, server+".") || strings.HasPrefix(server, node+".") ||
-		host != "" && strings.HasPrefix(node, host+".")
+		strings.HasPrefix(node, host+".")
 }
 
 // hostName returns the host name that Nova makes of a server's name in lower case: the first 63

@@ -68,6 +68,9 @@ func TestNewNode_EachServer_IsFoundByNameAndSystemUUID(t *testing.T) {
 		"longer, another's UUID":     {longName[:63], second, [2]string{longName, "database"}, "", ErrUnmatched},
 		"with other characters":      {"worker-1-blue", first, [2]string{"Worker_1 (blue)", ""}, first, nil},
 		"with a dash at its end":     {"worker-1", first, [2]string{"worker-1-", ""}, first, nil},
+		"no character of a host":     {"server-" + first, first, [2]string{"(+)", ""}, first, nil},
+		"none, with a domain":        {"server-" + first + ".novalocal", first, [2]string{"(+)", ""}, first, nil},
+		"none, another's UUID":       {"server-" + first, second, [2]string{"(+)", "database"}, "", ErrUnmatched},
 		"only other characters":      {"cp-0", first, [2]string{"(+)", ""}, "", ErrUnmatched},
 	} {
 		for _, others := range []int{0, 20} {
