@@ -45,8 +45,10 @@ func (r regionalRoutes) ListRoutes(
 		found, err := c.routes.ListRoutes(ctx, cluster)
 		if err != nil {
 			err = c.explain(err)
-			r.logger.Error(err, "Routes not listed; the region's nodes keep their routes")
 			found = r.reported(c)
+		}
+		if r.failsAnew(c, err) {
+			r.logger.Error(err, "Routes not listed; the region's nodes keep their routes")
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -61,6 +63,20 @@ func (r regionalRoutes) ListRoutes(
 		return nil, errs[0]
 	}
 	return all, nil
+}
+
+// failsAnew notes the result of a list, and reports whether it is a failure with another text than
+// the last one: the route controller lists the routes every few seconds.
+func (r regionalRoutes) failsAnew(c *cloud, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.unlisted, c)
+		return false
+	}
+	isNew := r.unlisted[c] != err.Error()
+	r.unlisted[c] = err.Error()
+	return isNew
 }
 
 // reported returns the routes that the route controller has recorded in the conditions of a

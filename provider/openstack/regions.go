@@ -36,6 +36,8 @@ type regions struct {
 	synced func() bool
 	// found are the regions of nodes whose provider ID does not name one, by the UIDs of the nodes.
 	found map[types.UID]*cloud
+	// unlisted is why the routes of a region are not listed.
+	unlisted map[*cloud]string
 	// balancing are the regions in which a load balancer of a Service may exist, by the UIDs.
 	balancing map[types.UID]string
 }
@@ -54,6 +56,7 @@ func newRegions(all []*cloud, logger logr.Logger) *regions {
 	return &regions{
 		all: all, logger: logger,
 		found: map[types.UID]*cloud{}, balancing: map[types.UID]string{},
+		unlisted: map[*cloud]string{},
 	}
 }
 

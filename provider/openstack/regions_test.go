@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,7 @@ type twoRegions struct {
 
 	mu       sync.Mutex
 	troubles map[string]error
+	lines    []string
 }
 
 // newTwoRegions makes the clouds. The caller adds servers and nodes before it opens the provider.
@@ -131,6 +133,11 @@ func (r *twoRegions) open() {
 	r.cloud = open(r.t, write(r.t, r.conf), ccm.ProviderEnv{
 		Owner: "tenant/cluster", Clock: r.clock,
 		Config: ccm.Config{NodeSelector: r.selector},
+		Logger: funcr.New(func(_, line string) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.lines = append(r.lines, line)
+		}, funcr.Options{}),
 		ReportTrouble: func(subject string, cause error) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -154,6 +161,18 @@ func (r *twoRegions) open() {
 			r.t.Fatalf("%v are not synced", kind)
 		}
 	}
+}
+
+// logged returns how many lines of the log contain a text.
+func (r *twoRegions) logged(text string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, line := range r.lines {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *twoRegions) instances() cloudprovider.InstancesV2 {
@@ -715,8 +734,14 @@ func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {
 	}
 	r.two.goDown()
 	r.clock.Step(time.Hour)
-	if got := slices.Sorted(maps.Keys(list())); !slices.Equal(got, want) {
-		t.Errorf("while a region is down, the routes are %q, want %q", got, want)
+	for range 10 {
+		if got := slices.Sorted(maps.Keys(list())); !slices.Equal(got, want) {
+			t.Errorf("while a region is down, the routes are %q, want %q", got, want)
+		}
+		r.clock.Step(time.Minute)
+	}
+	if n := r.logged("Routes not listed"); n != 1 {
+		t.Errorf("the log has the outage %d times in ten minutes, want once", n)
 	}
 	if err := routes.DeleteRoute(t.Context(), "kubernetes", before[want[1]]); err == nil {
 		t.Error("a route of the region that is down was deleted")

@@ -167,11 +167,16 @@ func (s *session) succeeded(i *identity, logger logr.Logger, renewal bool) {
 // failed is called with the lock held.
 func (s *session) failed(err error, logger logr.Logger) {
 	wait := backoff(firstLoginPause, maxLoginPause, s.failures, 0.5+s.random()/2)
+	isNew := s.failure == nil || s.failure.Error() != err.Error()
 	s.failures++
 	s.failure, s.notUntil = err, s.clock.Now().Add(wait)
 	s.answers.Note(trouble.Keystone, err)
-	logger.Error(err, "Login to OpenStack failed", "failures", s.failures, "retryAfter",
-		wait.String())
+	if isNew {
+		logger.Error(err, "Login to OpenStack failed; retrying")
+	} else {
+		logger.V(2).Info("Login to OpenStack failed again", "error", err.Error(), "failures",
+			s.failures, "retryAfter", wait.String())
+	}
 }
 
 func loginResult(err error) string {
