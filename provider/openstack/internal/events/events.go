@@ -291,7 +291,7 @@ func OfNodes() []Event {
 		},
 		{
 			ServerReplaced,
-			"Nova no longer has the server of the node's provider ID, but another one with the name of the node.",
+			"Nova no longer has the server of the node's provider ID, but another one with the name of the node, or with its system UUID and a similar name.",
 			"Delete the Node: the kubelet registers it again, and it gets the ID of its server.",
 		},
 		{

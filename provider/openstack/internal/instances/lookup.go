@@ -314,13 +314,6 @@ func (l *lookups) showsSince(id, name string, since time.Time) bool {
 	return l.memory.knowsSince(id, name, since)
 }
 
-// listed returns the IDs of the servers with this name in the last list.
-func (l *lookups) listed(name string) []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.memory.list.byName[nameKey(name)])
-}
-
 // lacks returns which nodes are neither in the last list nor in a newer response.
 func (l *lookups) lacks(nodes []knownNode) []bool {
 	l.mu.Lock()

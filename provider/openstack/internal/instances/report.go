@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,11 +99,14 @@ func (i *Instances) NoteResult(
 			}
 		}
 	}
+	isNew := members.IsNew(node)
+	if !isNew {
+		i.recordReplaced(ctx, node, err)
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !members.IsNew(node) {
+	if !isNew {
 		delete(i.results, node.Name)
-		i.recordReplaced(node, err)
 		return
 	}
 	result := i.results[node.Name]
@@ -160,23 +164,49 @@ func textOf(err error) string {
 	return text + "; " + strings.ToLower(advice[:1]) + advice[1:]
 }
 
-// recordReplaced writes an event if the server of an initialized node is missing and the last list
-// has another one with the node's name. It sends no request. Nothing changes the provider ID of a
-// node. It is called with the lock held.
-func (i *Instances) recordReplaced(node *v1.Node, err error) {
+// recordReplaced writes an event if the server of an initialized node is missing and another one
+// would be found for the node without its provider ID, which nothing changes.
+func (i *Instances) recordReplaced(ctx context.Context, node *v1.Node, err error) {
 	s, invalid := i.subjectOf(node)
 	if i.config.Recorder == nil || invalid != nil || nodeReason(err) != events.ServerNotFound {
 		return
 	}
-	for _, id := range i.lookups.listed(s.name) {
-		if id != s.id {
-			i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
-				"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
-					"the name %s; delete the Node, so that the kubelet registers it again",
-				s.id, id, s.name)
-			return
+	if other := i.successor(ctx, s); other != nil {
+		i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
+			"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
+				"the name %s; delete the Node, so that the kubelet registers it again",
+			s.id, other.ID, other.Name)
+	}
+}
+
+// successor returns another server with the name of the node, or with its system UUID and a similar
+// name; nil for none. A list of the last eventInterval answers. Without one there are few nodes:
+// one request looks for the name, and one for the UUID.
+func (i *Instances) successor(ctx context.Context, s subject) *server {
+	since := i.config.Clock.Now().Add(-eventInterval)
+	list, isRecent := i.lookups.remember(&question{list: true, found: since})
+	candidates := list.servers
+	if !isRecent {
+		for _, q := range []question{{name: s.name}, {id: s.systemUUID}} {
+			if q.key() == idKey(s.id) || q.id == "" && q.name == "" {
+				continue
+			}
+			q.purpose, q.found, q.missing = refresh, since, since
+			found, err := i.lookups.find(ctx, &q)
+			if err != nil {
+				return nil
+			}
+			candidates = append(candidates, found.servers...)
 		}
 	}
+	at := slices.IndexFunc(candidates, func(other *server) bool {
+		return other.ID != s.id && other.exists() && (nameKey(other.Name) == nameKey(s.name) ||
+			other.ID == s.systemUUID && isDerived(s.name, other))
+	})
+	if at < 0 {
+		return nil
+	}
+	return candidates[at]
 }
 
 // nodeReason names the cause of a failed lookup.

@@ -123,6 +123,34 @@ func TestEvents_ServerIsReplaced_EventNamesBothIDs(t *testing.T) {
 	}
 }
 
+// Without other nodes there is no list. The name of a node may be derived from that of its server.
+func TestEvents_OnlyServerIsReplaced_EventNamesBothIDs(t *testing.T) {
+	for server, name := range map[string]string{"cp-3": "cp-3", "CP_4": "cp-4.novalocal"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			old := w.addServer(server)
+			node := withReady(nodeOf(name, old), v1.ConditionTrue)
+			w.cluster(node)
+			w.metadata(node)
+			w.delete(node)
+			id := w.addServer(server)
+			node.Status.NodeInfo.SystemUUID = id
+			var told []string
+			for range 12 {
+				w.pass(5 * time.Minute)
+				_, _ = w.InstanceMetadata(within(t), node)
+				for len(w.events.Events) > 0 {
+					told = append(told, <-w.events.Events)
+				}
+			}
+			if len(told) == 0 || !strings.Contains(told[0], "Warning ServerReplaced") ||
+				!strings.Contains(told[0], old) || !strings.Contains(told[0], id) {
+				t.Errorf("the events are %q, want one with both IDs", told)
+			}
+		})
+	}
+}
+
 func TestEvents_NodeCannotBeInitialized_HaveCauseAndAdviceAndAreRare(t *testing.T) {
 	w := newWorld(t)
 	node := newNode("new")
