@@ -18,7 +18,8 @@ import (
 // with the nodes of that region as members.
 //
 // The region is recorded in the Service before the first request creates an object. A load balancer
-// cannot move, so a Service that requests another region later is refused while it has one.
+// cannot move, so a Service that requests another region later is served where it is, with a
+// Warning.
 type regionalBalancers struct{ *regions }
 
 var _ ccm.EndpointBalancer = regionalBalancers{}
@@ -68,27 +69,32 @@ func (b regionalBalancers) EnsureLoadBalancer(
 	})
 }
 
-// ensure records the region that the Service requests, and calls it.
+// ensure calls the region that the Service requests, and records it. It calls the recorded region
+// while that has the load balancer, and any region if none has the requested name: that reports the
+// annotation.
 func (b regionalBalancers) ensure(
 	ctx context.Context, cluster string, service *v1.Service,
 	call func(*cloud) (*v1.LoadBalancerStatus, error),
 ) (status *v1.LoadBalancerStatus, err error) {
 	wanted := b.nameOr(service.Annotations[settings.AnnotationRegion])
-	c, err := b.serving(wanted, settings.AnnotationRegion)
-	if err != nil {
-		return nil, err
+	serving := b.where(func(c *cloud) bool { return c.balancing != nil })
+	c := b.named(wanted)
+	if c == nil || c.balancing == nil {
+		c = serving[0]
 	}
-	if recorded := b.recorded(service); recorded != wanted {
-		if err := b.mayMove(ctx, cluster, service, recorded, wanted); err != nil {
+	if recorded := b.recorded(service); recorded != "" && recorded != c.name {
+		if c, err = b.move(ctx, cluster, service, recorded, c); err != nil {
 			return nil, err
 		}
 	}
-	if err := c.balancing.balancers.Annotate(ctx, service,
-		map[string]*string{settings.AnnotationLoadBalancerRegion: &wanted}); err != nil {
-		return nil, fmt.Errorf("record the region of the load balancer: %w", err)
+	if c.name == wanted {
+		if err := c.balancing.balancers.Annotate(ctx, service,
+			map[string]*string{settings.AnnotationLoadBalancerRegion: &wanted}); err != nil {
+			return nil, fmt.Errorf("record the region of the load balancer: %w", err)
+		}
 	}
 	b.mu.Lock()
-	b.balancing[service.UID] = wanted
+	b.balancing[service.UID] = c.name
 	b.mu.Unlock()
 	err = c.limitBalancerCalls(func() error {
 		status, err = call(c)
@@ -147,21 +153,24 @@ func (c *cloud) limitBalancerCalls(call func() error) error {
 	return call()
 }
 
-// mayMove returns nil if the Service has no load balancer in the region that is recorded.
-func (b regionalBalancers) mayMove(
-	ctx context.Context, cluster string, service *v1.Service, recorded, wanted string,
-) error {
+// move returns the region that is recorded if the Service has a load balancer in it, and else the
+// other one.
+func (b regionalBalancers) move(
+	ctx context.Context, cluster string, service *v1.Service, recorded string, to *cloud,
+) (*cloud, error) {
+	from, err := b.serving(recorded, settings.AnnotationLoadBalancerRegion)
+	if err != nil {
+		return nil, err
+	}
 	_, exists, err := b.GetLoadBalancer(ctx, cluster, service)
 	if err != nil {
-		return fmt.Errorf("look for the load balancer in region %s before it is created in %s: %w",
-			recorded, wanted, err)
+		return nil, from.explain(err)
 	}
 	if exists {
-		return fmt.Errorf("the load balancer is in region %s and cannot move to %s: set the "+
-			"annotation %s back, or delete the Service and create it again", recorded, wanted,
-			settings.AnnotationRegion)
+		return from, nil
 	}
-	return nil
+	from.balancing.balancers.Forget(service.UID)
+	return to, nil
 }
 
 // UpdateLoadBalancer implements cloudprovider.LoadBalancer.

@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
+	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
 // regions are several clouds in one term, each with its own clients, caches and mass deletion
@@ -53,11 +54,22 @@ var (
 const regionTimeout = 15 * time.Second
 
 func newRegions(all []*cloud, logger logr.Logger) *regions {
-	return &regions{
+	r := &regions{
 		all: all, logger: logger,
 		found: map[types.UID]*cloud{}, balancing: map[types.UID]string{},
 		unlisted: map[*cloud]string{},
 	}
+	serving := r.where(func(c *cloud) bool { return c.balancing != nil })
+	var names []string
+	for _, c := range serving {
+		names = append(names, c.name)
+	}
+	for _, c := range serving {
+		c.balancing.balancers.InRegion(settings.Regions{
+			Here: c.name, Default: all[0].name, All: names,
+		})
+	}
+	return r
 }
 
 // ProviderName implements cloudprovider.Interface.

@@ -645,7 +645,7 @@ func TestRegions_ClusterIsCleanedUp_LoadBalancersOfAllRegionsAreDeleted(t *testi
 	}
 }
 
-func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t *testing.T) {
+func TestRegions_ServiceRequestsAnotherRegion_StaysAndIsWarned(t *testing.T) {
 	for name, term := range map[string]func(*twoRegions){
 		"same term": func(*twoRegions) {}, "next term": (*twoRegions).open,
 	} {
@@ -657,31 +657,96 @@ func TestRegions_ServiceRequestsAnotherRegion_IsRefusedWhileItHasALoadBalancer(t
 				t.Fatal(err)
 			}
 			term(r)
-			service = r.current(service).DeepCopy()
-			service.Annotations[wantsRegion] = "two"
-			err := r.ensure(service)
-			if err == nil || !strings.Contains(err.Error(), "cannot move to two") {
+			service = r.requests(service, "two")
+			if err := r.ensure(service); err != nil {
 				t.Errorf("the error is %v", err)
 			}
+			r.wantCondition(service, corev1.ConditionTrue, "which cannot move")
 			if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 1 || m != 0 {
 				t.Errorf("%d and %d load balancers", n, m)
 			}
-			service.Annotations[wantsRegion] = "three"
-			if err := r.ensure(service); err == nil ||
-				!strings.Contains(err.Error(), `no region "three"`) {
+			service = r.requests(service, "three")
+			if err := r.ensure(service); err != nil {
 				t.Errorf("for a region that does not exist, the error is %v", err)
 			}
+			r.wantCondition(service, corev1.ConditionTrue, "not a region of cloud.conf")
 			// After the load balancer is deleted, the Service may have one elsewhere.
 			if err := r.one.DeleteLoadBalancer(r.one.LoadBalancers()[0].ID); err != nil {
 				t.Fatal(err)
 			}
 			r.clock.Step(time.Minute)
-			service.Annotations[wantsRegion] = "two"
+			service = r.requests(service, "two")
 			if err := r.ensure(service); err != nil || len(r.two.LoadBalancers()) != 1 {
 				t.Errorf("%v; there are %d load balancers", err, len(r.two.LoadBalancers()))
 			}
 		})
 	}
+}
+
+func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *testing.T) {
+	r := newTwoRegions(t)
+	r.open()
+	service := r.service("web", map[string]string{wantsRegion: "twoo"})
+	balancers, _ := r.cloud.LoadBalancer()
+	if _, err := balancers.EnsureLoadBalancer(t.Context(), "kubernetes", service,
+		nil); err == nil || !strings.Contains(err.Error(), `did you mean "two"?`) {
+		t.Errorf("the error is %v", err)
+	}
+	r.wantCondition(service, corev1.ConditionFalse, `did you mean "two"?`)
+	reported := r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
+	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerRefused {
+		t.Errorf("the status is %+v, want a refused Service", reported)
+	}
+	service = r.requests(service, "two")
+	if err := r.ensure(service); err != nil {
+		t.Fatal(err)
+	}
+	if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 0 || m != 1 {
+		t.Errorf("%d and %d load balancers", n, m)
+	}
+	reported = r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
+	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerReady {
+		t.Errorf("the status is %+v, want a Service that is ready", reported)
+	}
+}
+
+// requests changes the region that a Service requests.
+func (r *twoRegions) requests(service *corev1.Service, region string) *corev1.Service {
+	r.t.Helper()
+	service = r.current(service).DeepCopy()
+	if service.Annotations == nil {
+		service.Annotations = map[string]string{}
+	}
+	service.Annotations[wantsRegion] = region
+	services := r.kube.CoreV1().Services(service.Namespace)
+	service, err := services.Update(r.t.Context(), service, metav1.UpdateOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	lister := r.factory.Core().V1().Services().Lister().Services(service.Namespace)
+	waittest.Until(r.t, "the informer sees the region", func() error {
+		seen, err := lister.Get(service.Name)
+		if err == nil && seen.Annotations[wantsRegion] != region {
+			err = fmt.Errorf("it is %q", seen.Annotations[wantsRegion])
+		}
+		return err
+	})
+	return service
+}
+
+// wantCondition checks the condition of a Service.
+func (r *twoRegions) wantCondition(
+	service *corev1.Service, status corev1.ConditionStatus, text string,
+) {
+	r.t.Helper()
+	for _, c := range r.current(service).Status.Conditions {
+		if c.Type == "fxccm.dev/LoadBalancerReady" && string(c.Status) == string(status) &&
+			c.Reason == "InvalidAnnotation" && strings.Contains(c.Message, text) {
+			return
+		}
+	}
+	r.t.Errorf("the conditions are %+v, want one that is %s with %q",
+		r.current(service).Status.Conditions, status, text)
 }
 
 func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {

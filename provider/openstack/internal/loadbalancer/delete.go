@@ -62,7 +62,7 @@ func (l *LoadBalancers) get(
 	if !left && !requestsLoadBalancer(service) {
 		// The service controller does not call EnsureLoadBalancerDeleted then: the Service was
 		// refused, or Octavia has completed the deletion.
-		l.forget(service.UID)
+		l.Forget(service.UID)
 	}
 	return &v1.LoadBalancerStatus{}, left, nil
 }
@@ -89,7 +89,7 @@ func (l *LoadBalancers) EnsureLoadBalancerDeleted(
 	if err := r.disown(ctx); err != nil {
 		return events.Explain(err)
 	}
-	l.forget(service.UID)
+	l.Forget(service.UID)
 	return nil
 }
 

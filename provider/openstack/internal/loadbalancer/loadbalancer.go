@@ -279,8 +279,13 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	return r.reconcile(ctx)
 }
 
-// forget frees the state of a deleted Service. A reconcile in progress keeps it until its end.
-func (l *LoadBalancers) forget(uid types.UID) {
+// InRegion sets the region of the load balancers. Call it before the other methods. Without it,
+// Services cannot choose a region.
+func (l *LoadBalancers) InRegion(regions settings.Regions) { l.config.Defaults.Regions = regions }
+
+// Forget frees the state of a Service that is deleted, or that is served in another region. A
+// reconcile in progress keeps it until its end.
+func (l *LoadBalancers) Forget(uid types.UID) {
 	l.states.forget(uid)
 	l.tracked.forget(uid)
 	l.reports.forget(uid)

@@ -37,6 +37,25 @@ func (r *reader) chooseClass() {
 	r.class, r.conf = class, withClass(r.conf, class)
 }
 
+// refuseOtherRegion: a load balancer cannot move, so an existing one is served where it is.
+func (r *reader) refuseOtherRegion(known Regions) {
+	name := cmp.Or(r.says(AnnotationRegion), known.Default)
+	if len(known.All) == 0 || name == known.Here {
+		return
+	}
+	why := "not the region of the load balancer, " + known.Here + ", which cannot move; set it " +
+		"back, or delete the Service and create it again"
+	if !slices.Contains(known.All, name) {
+		why = "not a region of cloud.conf that has load balancers: these are " +
+			strings.Join(known.All, ", ")
+		if near := nearest.Name(name, known.All); near != "" {
+			why += fmt.Sprintf("; did you mean %q?", near)
+		}
+	}
+	r.problem(AnnotationRegion, name, why, true)
+	r.problems[len(r.problems)-1].AtCreation = true
+}
+
 // allows reports whether the operator allows users to name this object of the cloud. If not, the
 // Service is refused: served without the object, it would be something else than requested.
 func (r *reader) allows(e entry, written string) bool {

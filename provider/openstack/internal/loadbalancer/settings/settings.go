@@ -111,6 +111,18 @@ type Settings struct {
 type Defaults struct {
 	LoadBalancer cloudconf.LoadBalancer
 	Classes      map[string]cloudconf.LoadBalancerClass
+	// Regions is empty if Services cannot choose a region.
+	Regions Regions
+}
+
+// Regions are the names of regions of cloud.conf.
+type Regions struct {
+	// Here is the region whose load balancers have the settings.
+	Here string
+	// Default is that of a Service that requests none.
+	Default string
+	// All are those that have load balancers.
+	All []string
 }
 
 // Of reads the settings of the Service. Problems are in the order of the reference page.
@@ -127,6 +139,7 @@ func read(service *v1.Service, defaults Defaults) *reader {
 	r := &reader{service: service, conf: defaults.LoadBalancer, classes: defaults.Classes}
 	r.settings = ofCloudConf(defaults.LoadBalancer)
 	r.chooseClass()
+	r.refuseOtherRegion(defaults.Regions)
 	table := table(&r.settings, r.conf)
 	for _, row := range table {
 		row.read(r)
