@@ -68,7 +68,8 @@ func (t ownTerm) EndpointInformers() (informers.SharedInformerFactory, error) {
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(
 		informerview.ListingClient(client), 0,
-		informers.WithTransform(members.TrimEndpointSlice))
+		informers.WithTransform(
+			informerview.RefuseNames(t.run.fail, members.TrimEndpointSlice)))
 	return informerview.New(factory, informerview.WithPanicHandler(func(err error) {
 		t.run.fail(fmt.Errorf("event handler: %w", err))
 	})), nil

@@ -55,21 +55,22 @@ func (t *termRun) resync() time.Duration {
 	return time.Duration(float64(t.config.MinResyncPeriod.Duration) * (1 + rand.Float64()))
 }
 
-// transform returns the function that reduces cached objects. The function removes more if only
-// the four cloud controllers read them. It decides at the first object, because the provider and
-// the controllers request their informers until the informers start.
+// transform returns the function that reduces cached objects, and ends the term if an object has a
+// name that no API server accepts. The function removes more if only the four cloud controllers
+// read the objects. It decides at the first object, because the provider and the controllers
+// request their informers until the informers start.
 func (t *termRun) transform() cache.TransformFunc {
 	othersRead := sync.OnceValue(func() bool {
 		return slices.ContainsFunc(t.enabled, func(c Controller) bool { return !c.isBuiltin }) ||
 			t.cloud != nil && t.cloud.UsesInformers() ||
 			t.providerInformers != nil && t.providerInformers.Requested()
 	})
-	return func(obj any) (any, error) {
+	return informerview.RefuseNames(t.fail, func(obj any) (any, error) {
 		if othersRead() {
 			return informerview.StripManagedFields(obj)
 		}
 		return stripForBuiltin(obj)
-	}
+	})
 }
 
 // stripForBuiltin drops the managed fields, and the parts of a Node that the four cloud

@@ -37,6 +37,7 @@ func TestTransform_HostsControllers_ReceiveWholeNodes(t *testing.T) {
 			}
 			obj, err := transform(&corev1.Node{
 				ObjectMeta: metav1.ObjectMeta{
+					Name:          "a",
 					ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubelet"}},
 				},
 				Status: corev1.NodeStatus{

@@ -314,3 +314,43 @@ func TestFleet_ListIsAnsweredWithALongStatus_LogLinesAreShort(t *testing.T) {
 		t.Errorf("a line has %d bytes: %.300s", len(*line), *line)
 	}
 }
+
+// Such names would become keys of queues and caches, and texts of logs and pages.
+func TestFleet_NodeHasANameThatNoAPIServerAccepts_TermFailsAndTextsAreShort(t *testing.T) {
+	t.Parallel()
+	const marker, maxLine = "in-the-name", 4 << 10
+	w, h := newWorld(t, 2), newHostile(t)
+	list := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"kind":"NodeList","apiVersion":"v1",`+
+			`"metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":"`+marker+
+			strings.Repeat("x", 100<<10)+`"}}]}`)
+	})
+	h.list.Store(&list)
+	var long atomic.Pointer[string]
+	log := funcr.New(func(_, line string) {
+		if strings.Contains(line, marker) && len(line) > maxLine {
+			long.Store(&line)
+		}
+	}, funcr.Options{})
+	r := w.start("only", withNodes(w, h), func(p *fleet.Params) { p.Logger = &log })
+	waittest.Until(t, "the status says why the cluster is not served", func() error {
+		c := statusOf(r, "hostile")
+		if c.Ready || !strings.Contains(c.Reason, "which no API server of Kubernetes accepts") ||
+			len(c.Reason) > maxLine {
+			return fmt.Errorf("it is %.4000v", c)
+		}
+		return nil
+	})
+	w.awaitOthers()
+	h.list.Store(nil)
+	waittest.Until(t, "the cluster is served again", func() error {
+		if c := statusOf(r, "hostile"); !c.Ready {
+			return fmt.Errorf("it is %+v", c)
+		}
+		return nil
+	})
+	w.verifyOthers()
+	if line := long.Load(); line != nil {
+		t.Errorf("a line has %d bytes: %.300s", len(*line), *line)
+	}
+}

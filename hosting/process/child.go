@@ -268,8 +268,9 @@ func (c *child) build(env environment) (results, error) {
 		return results{}, err
 	}
 	if !env.NoInformers {
-		c.informers = informers.NewSharedInformerFactory(
-			informerview.ListingClient(client), 0)
+		c.informers = informers.NewSharedInformerFactoryWithOptions(
+			informerview.ListingClient(client), 0, informers.WithTransform(
+				informerview.RefuseNames(c.end, informerview.StripManagedFields)))
 	}
 	own, err := c.clients.Client("cloud-controller-manager")
 	if err != nil {

@@ -131,7 +131,8 @@ func (s *shared) make(env ccm.ProviderEnv) error {
 	env.Fail = func(err error) { s.current().env.Fail(err) }
 	factory := informers.NewSharedInformerFactoryWithOptions(informerview.ListingClient(client),
 		env.Config.MinResyncPeriod.Duration,
-		informers.WithTransform(informerview.StripManagedFields))
+		informers.WithTransform(informerview.RefuseNames(env.Fail,
+			informerview.StripManagedFields)))
 	view := informerview.New(factory, informerview.WithPanicHandler(func(err error) {
 		env.Fail(fmt.Errorf("event handler: %w", err))
 	}))

@@ -21,6 +21,8 @@ import (
 	"k8s.io/client-go/tools/reference"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 const (
@@ -31,6 +33,10 @@ const (
 	maxQueued  = 1000
 	maxTries   = 12
 	retryPause = 10 * time.Second
+	// maxMessage limits the message of an event in characters, and maxObject the reference to its
+	// object in bytes. The correlator keeps thousands of both, and the objects may be those of a
+	// hostile API server.
+	maxMessage, maxObject = 1024, 1024
 )
 
 // Broadcaster sends events to the API server, one after the other, with client-go's rules for
@@ -160,21 +166,16 @@ func (b *Broadcaster) sendOne(event *corev1.Event) {
 	}
 }
 
-// post writes an event, or adds to the count of an earlier one.
+// post writes an event, or adds to the count of an earlier one. The correlator has recorded the
+// event already. It does not get the response: it would keep the texts in it, which may be long.
 func (b *Broadcaster) post(result *record.EventCorrelateResult) error {
-	var err error
-	written := result.Event
 	if result.Event.Count > 1 {
-		written, err = b.client.PatchWithEventNamespaceWithContext(b.life, result.Event,
-			result.Patch)
+		_, err := b.client.PatchWithEventNamespaceWithContext(b.life, result.Event, result.Patch)
+		if !apierrors.IsNotFound(err) {
+			return err
+		}
 	}
-	if result.Event.Count == 1 || apierrors.IsNotFound(err) {
-		result.Event.ResourceVersion = ""
-		written, err = b.client.CreateWithEventNamespaceWithContext(b.life, result.Event)
-	}
-	if err == nil {
-		b.correlator.UpdateState(written)
-	}
+	_, err := b.client.CreateWithEventNamespaceWithContext(b.life, result.Event)
 	return err
 }
 
@@ -219,10 +220,16 @@ func (r recorder) WithLogger(log klog.Logger) record.EventRecorderLogger {
 func (r recorder) record(
 	about runtime.Object, annotations map[string]string, eventType, reason, message string,
 ) {
+	message = printable.Text(message, maxMessage)
 	object, err := reference.GetReference(scheme.Scheme, about)
 	if err != nil {
 		r.log.Error(err, "Event dropped, because its object has no reference", "object", about,
 			"reason", reason, "message", message)
+		return
+	}
+	if size := object.Size(); size > maxObject {
+		r.log.Error(nil, "Event dropped, because the reference to its object is too large", "kind",
+			object.Kind, "bytes", size, "reason", reason, "message", message)
 		return
 	}
 	if !recordutil.ValidateEventType(eventType) {

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,8 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
@@ -115,6 +119,8 @@ func TestClose_APIServerRefusesEvents_DoesNotWait(t *testing.T) {
 type sink struct {
 	typedcorev1.EventInterface
 	take func(ctx context.Context, verb string) error
+	// answer returns the response. Nil: the event as it was sent.
+	answer func(*corev1.Event) *corev1.Event
 }
 
 func (s sink) Events(string) typedcorev1.EventInterface { return s }
@@ -122,6 +128,9 @@ func (s sink) Events(string) typedcorev1.EventInterface { return s }
 func (s sink) CreateWithEventNamespaceWithContext(
 	ctx context.Context, event *corev1.Event,
 ) (*corev1.Event, error) {
+	if s.answer != nil {
+		event = s.answer(event)
+	}
 	return event, s.take(ctx, "create")
 }
 
@@ -148,6 +157,89 @@ func TestRecorder_EventRepeats_IsCounted(t *testing.T) {
 	b.Close()
 	if want := []string{"create", "patch", "patch"}; !slices.Equal(verbs, want) {
 		t.Errorf("requests %v, want %v", verbs, want)
+	}
+}
+
+// growth returns by how many MiB the memory in use has grown during a function.
+func growth(f func()) int {
+	inUse := func() int {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapAlloc >> 20)
+	}
+	before := inUse()
+	f()
+	return inUse() - before
+}
+
+// client-go's correlator keeps texts of thousands of events.
+func TestRecorder_TextsOfAHostileAPIServerAreLong_AreNotKept(t *testing.T) {
+	const count, most = 500, 64
+	long := func(i int) string { return fmt.Sprint(i) + strings.Repeat("x", 1<<20) }
+	forbidden := func(context.Context, string) error {
+		return apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("RBAC"))
+	}
+	accepted := func(context.Context, string) error { return nil }
+	for name, c := range map[string]struct {
+		sink  sink
+		event func(i int) (about corev1.ObjectReference, message string)
+	}{
+		"names": {sink{take: forbidden}, func(i int) (corev1.ObjectReference, string) {
+			return corev1.ObjectReference{Kind: "Service", Name: long(i)}, "m"
+		}},
+		"namespaces": {sink{take: forbidden}, func(i int) (corev1.ObjectReference, string) {
+			return corev1.ObjectReference{Kind: "Service", Namespace: long(i), Name: "s"}, "m"
+		}},
+		"UIDs": {sink{take: forbidden}, func(i int) (corev1.ObjectReference, string) {
+			return corev1.ObjectReference{Kind: "Service", UID: types.UID(long(i)), Name: "s"}, "m"
+		}},
+		"messages": {sink{take: forbidden}, func(i int) (corev1.ObjectReference, string) {
+			return corev1.ObjectReference{Kind: "Service", Name: fmt.Sprint("s", i)}, long(i)
+		}},
+		"responses": {
+			sink{take: accepted, answer: func(event *corev1.Event) *corev1.Event {
+				answered := event.DeepCopy()
+				answered.Message = long(int(event.FirstTimestamp.UnixNano()))
+				answered.Name, answered.ResourceVersion = answered.Message, answered.Message
+				return answered
+			}},
+			func(i int) (corev1.ObjectReference, string) {
+				return corev1.ObjectReference{Kind: "Service", Name: fmt.Sprint("s", i)}, "m"
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := events.New(c.sink)
+			grown := growth(func() {
+				for i := range count {
+					about, message := c.event(i)
+					b.Recorder("test").Event(&about, corev1.EventTypeNormal, "Synced", message)
+				}
+				b.Close()
+			})
+			if grown > most {
+				t.Errorf("the memory has grown by %d MiB, want %d at most", grown, most)
+			}
+			runtime.KeepAlive(b)
+		})
+	}
+}
+
+func TestRecorder_MessageIsLongAndUnprintable_IsSentShort(t *testing.T) {
+	var sent string
+	b := events.New(sink{
+		take: func(context.Context, string) error { return nil },
+		answer: func(event *corev1.Event) *corev1.Event {
+			sent = event.Message
+			return event
+		},
+	})
+	b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
+		corev1.EventTypeWarning, "Failed", "a\x1b[2J"+strings.Repeat("x", 1<<20))
+	b.Close()
+	if len(sent) > 2048 || !strings.HasPrefix(sent, "a [2Jx") {
+		t.Errorf("the message has %d bytes: %.50q", len(sent), sent)
 	}
 }
 

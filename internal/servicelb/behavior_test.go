@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
@@ -1471,6 +1472,38 @@ func TestController_StopsWhileServicesWait_ReportsOnlyWhatItHasBegun(t *testing.
 			t.Errorf("with two workers, the events are %q", got)
 		}
 	})
+}
+
+func TestController_APIServerAnswersAPatchWithAnotherService_ProviderIsNotCalled(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for field, change := range map[string]func(*v1.Service){
+		"name": func(s *v1.Service) { s.Name = long },
+		"UID":  func(s *v1.Service) { s.UID = types.UID(long) },
+	} {
+		t.Run(field, func(t *testing.T) {
+			inWorld(t, false, func(w *world) {
+				w.client.PrependReactor("patch", "services",
+					func(action clienttesting.Action) (bool, runtime.Object, error) {
+						object, err := w.client.Tracker().Get(action.GetResource(), "default", "web")
+						if err != nil {
+							return true, nil, err
+						}
+						another := object.(*v1.Service).DeepCopy()
+						change(another)
+						return true, another, nil
+					})
+				defer w.start(onlyDefault).stop()
+				w.add("web")
+				w.wait(time.Second)
+				if calls := w.methods(); len(calls) > 0 {
+					t.Errorf("the provider got %q", calls)
+				}
+				if w.failuresLogged("with another Service") == 0 {
+					t.Error("no error is logged")
+				}
+			})
+		})
+	}
 }
 
 // Upstream's controller has data races, so the test runs without their detector. The races also

@@ -113,6 +113,10 @@ func (c *Controller) patch(
 	patched, err := c.Client.Services(service.Namespace).Patch(ctx, service.Name,
 		types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
 	c.missing.Wrote(toPatch, keyOf(service).String(), err)
+	if err == nil && (keyOf(patched) != keyOf(service) || patched.UID != service.UID) {
+		// Unlike those of the informers, its name and UID have not been checked.
+		return nil, errors.New("the API server has answered a patch with another Service")
+	}
 	return patched, err
 }
 

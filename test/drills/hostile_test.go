@@ -76,6 +76,19 @@ var hostileKinds = []hostileKind{
 			return err
 		},
 	},
+	{
+		name: "a new Service with a name of 1 MiB each second",
+		write: func(w io.Writer, r *http.Request, watch bool) (err error) {
+			for i := 0; watch && err == nil && r.Context().Err() == nil; i++ {
+				_, err = fmt.Fprintf(w, `{"type":"ADDED","object":{"kind":"Service",
+"apiVersion":"v1","metadata":{"name":"%d-%s","namespace":"default","uid":"%d",
+"resourceVersion":"%d"},"spec":{"type":"LoadBalancer"}}}`,
+					i, strings.Repeat("x", 1<<20), i, i+2)
+				time.Sleep(time.Second)
+			}
+			return err
+		},
+	},
 	{name: "pages without an end", exceeds: true, write: func(
 		w io.Writer, r *http.Request, watch bool,
 	) error {
