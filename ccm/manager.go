@@ -314,7 +314,7 @@ func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *ter
 		tasks:       &inflight.Set{},
 		status:      newTermStatus(),
 		built:       &builtControllers{},
-		events:      events.New(m.recording),
+		events:      events.New(m.recording, log),
 		recorders:   m.recorders,
 		panics:      &panicLog{},
 		ended:       make(chan struct{}),

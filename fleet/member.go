@@ -458,7 +458,7 @@ func (f *Fleet) build(
 		log := f.log.WithValues("cluster", cluster.Name)
 		params.Logger = &log
 	}
-	log := withShortErrors(*params.Logger)
+	log := withShortTexts(*params.Logger)
 	params.Logger = &log
 	params.Owner = cmp.Or(params.Owner, cluster.owner)
 	params.RequireOwnerMark = params.RequireOwnerMark || f.params.RequireOwnerMark

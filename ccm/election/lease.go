@@ -152,7 +152,7 @@ func (e *leaseElector) Elect(ctx context.Context, lead func(context.Context, Gra
 	if e.recorder != nil {
 		return e.elect(ctx, e.recorder(component), lead)
 	}
-	broadcaster := events.New(e.recording)
+	broadcaster := events.New(e.recording, e.log)
 	err := e.elect(ctx, broadcaster.Recorder(component), lead)
 	// A drain timeout is urgent: calls may act while another process leads.
 	if _, timedOut := errors.AsType[drainTimeout](err); timedOut {

@@ -276,7 +276,7 @@ func (c *child) build(env environment) (results, error) {
 	if err != nil {
 		return results{}, err
 	}
-	c.events = events.New(own.CoreV1())
+	c.events = events.New(own.CoreV1(), klog.Background())
 	cloud, err := c.providers[at].New(c.whileRunning(), c.providerEnv(env))
 	if err != nil {
 		return results{}, err

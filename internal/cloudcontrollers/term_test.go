@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
 	"github.com/fxccm/fxccm/internal/events"
@@ -41,7 +42,7 @@ func (t *term) Registerer() prometheus.Registerer                     { return t
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
 
 func (t *term) Recorder(source string) record.EventRecorder {
-	return events.New(t.client.CoreV1()).Recorder(source)
+	return events.New(t.client.CoreV1(), klog.Background()).Recorder(source)
 }
 
 // runController runs a controller until the test ends.

@@ -37,6 +37,8 @@ const (
 	// object in bytes. The correlator keeps thousands of both, and the objects may be those of a
 	// hostile API server.
 	maxMessage, maxObject = 1024, 1024
+	// maxName limits each name in the log, in characters, to that of a Kubernetes object.
+	maxName = 253
 )
 
 // Broadcaster sends events to the API server, one after the other, with client-go's rules for
@@ -44,6 +46,7 @@ const (
 // and at rest it has no goroutine and no channel. It is safe for concurrent use.
 type Broadcaster struct {
 	client typedcorev1.EventInterface
+	log    klog.Logger
 	// correlator is used by one goroutine at a time.
 	correlator *record.EventCorrelator
 	// life ends when no more events are sent.
@@ -57,10 +60,11 @@ type Broadcaster struct {
 	idle chan struct{}
 }
 
-// New returns a Broadcaster. It must be closed.
-func New(client typedcorev1.EventsGetter) *Broadcaster {
+// New returns a Broadcaster that logs events which are not sent. It must be closed.
+func New(client typedcorev1.EventsGetter, log klog.Logger) *Broadcaster {
 	b := &Broadcaster{
 		client:     client.Events(""),
+		log:        log,
 		correlator: record.NewEventCorrelator(clock.RealClock{}),
 	}
 	b.life, b.end = context.WithCancel(context.Background())
@@ -69,7 +73,7 @@ func New(client typedcorev1.EventsGetter) *Broadcaster {
 
 // Recorder records events of the named component. Events that are recorded after Close are dropped.
 func (b *Broadcaster) Recorder(component string) record.EventRecorderLogger {
-	return recorder{b, component, klog.Background()}
+	return recorder{b, component, b.log}
 }
 
 // Close waits until the recorded events have been sent, at most a second, and ends the Broadcaster.
@@ -109,7 +113,7 @@ func (b *Broadcaster) add(event *corev1.Event, log klog.Logger) {
 	switch {
 	case b.closed:
 	case len(b.queue) == maxQueued:
-		log.Error(nil, "Event dropped, because too many are queued", "event", event)
+		log.Error(nil, "Event dropped, because too many are queued", inLog(event)...)
 	default:
 		b.queue = append(b.queue, event)
 		if b.idle == nil {
@@ -140,7 +144,7 @@ func (b *Broadcaster) send(idle chan struct{}) {
 func (b *Broadcaster) sendOne(event *corev1.Event) {
 	result, err := b.correlator.EventCorrelate(event)
 	if err != nil {
-		klog.Background().Error(err, "Event cannot be compared with earlier ones", "event", event)
+		b.log.Error(err, "Event cannot be compared with earlier ones", inLog(event)...)
 	}
 	if result.Skip {
 		return
@@ -149,8 +153,7 @@ func (b *Broadcaster) sendOne(event *corev1.Event) {
 		err := b.post(result)
 		if !mayRetry(err) || try == maxTries {
 			if err != nil && b.life.Err() == nil {
-				klog.Background().Error(err, "Event dropped, because it cannot be written",
-					"event", event)
+				b.log.Error(err, "Event dropped, because it cannot be written", inLog(event)...)
 			}
 			return
 		}
@@ -223,18 +226,8 @@ func (r recorder) record(
 	message = printable.Text(message, maxMessage)
 	object, err := reference.GetReference(scheme.Scheme, about)
 	if err != nil {
-		r.log.Error(err, "Event dropped, because its object has no reference", "object", about,
-			"reason", reason, "message", message)
-		return
-	}
-	if size := object.Size(); size > maxObject {
-		r.log.Error(nil, "Event dropped, because the reference to its object is too large", "kind",
-			object.Kind, "bytes", size, "reason", reason, "message", message)
-		return
-	}
-	if !recordutil.ValidateEventType(eventType) {
-		r.log.Error(nil, "Event dropped, because its type is unknown", "type", eventType,
-			"reason", reason, "message", message)
+		r.log.Error(err, "Event dropped, because its object has no reference", "object",
+			fmt.Sprintf("%T", about), "reason", reason, "message", message)
 		return
 	}
 	namespace := object.Namespace
@@ -242,16 +235,33 @@ func (r recorder) record(
 		namespace = metav1.NamespaceDefault
 	}
 	now := metav1.Now()
-	r.broadcaster.add(&corev1.Event{
-		ObjectMeta: metav1.ObjectMeta{
-			Name:        recordutil.GenerateEventName(object.Name, now.UnixNano()),
-			Namespace:   namespace,
-			Annotations: annotations,
-		},
+	event := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Annotations: annotations},
 		InvolvedObject: *object,
 		Type:           eventType, Reason: reason, Message: message,
 		FirstTimestamp: now, LastTimestamp: now, Count: 1,
 		Source:              corev1.EventSource{Component: r.component},
 		ReportingController: r.component,
-	}, r.log)
+	}
+	switch {
+	case !recordutil.ValidateEventType(eventType):
+		r.log.Error(nil, "Event dropped, because its type is unknown", inLog(event)...)
+	case object.Size() > maxObject:
+		r.log.Error(nil, "Event dropped, because the reference to its object is too large",
+			inLog(event)...)
+	default:
+		event.Name = recordutil.GenerateEventName(object.Name, now.UnixNano())
+		r.broadcaster.add(event, r.log)
+	}
+}
+
+// inLog returns an event for a line of the log. Names may be of any length and have any characters.
+func inLog(event *corev1.Event) []any {
+	about := event.InvolvedObject
+	return []any{
+		"kind", printable.Text(about.Kind, maxName),
+		"namespace", printable.Text(about.Namespace, maxName),
+		"name", printable.Text(about.Name, maxName),
+		"type", event.Type, "reason", event.Reason, "message", event.Message,
+	}
 }

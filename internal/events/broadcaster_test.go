@@ -1,6 +1,7 @@
 package events_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/fxccm/fxccm/internal/events"
 )
@@ -56,7 +59,7 @@ func TestClose_EventsAreQueued_AreSent(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(event)
 	})
-	b := events.New(client.CoreV1())
+	b := events.New(client.CoreV1(), logr.Discard())
 	for i := range count {
 		node := &corev1.ObjectReference{Kind: "Node", Name: fmt.Sprintf("n%d", i)}
 		b.Recorder("test").Event(node, corev1.EventTypeNormal, "TermEnds", "the term ends")
@@ -81,7 +84,7 @@ func TestRecorder_EventsAreSent_LeaveNoGoroutine(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(event)
 	})
-	b := events.New(client.CoreV1())
+	b := events.New(client.CoreV1(), logr.Discard())
 	for i := range 3 {
 		b.Recorder("elector").Eventf(
 			&corev1.ObjectReference{Kind: "Lease", Name: fmt.Sprint("l", i)},
@@ -96,7 +99,7 @@ func TestRecorder_AfterClose_DropsEventsAndLeavesNoGoroutine(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	client := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("an event was sent") })
-	b := events.New(client.CoreV1())
+	b := events.New(client.CoreV1(), logr.Discard())
 	b.Close()
 	b.Recorder("late").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
 		corev1.EventTypeNormal, "Late", "")
@@ -109,7 +112,7 @@ func TestClose_APIServerRefusesEvents_DoesNotWait(t *testing.T) {
 		func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
-	b := events.New(client.CoreV1())
+	b := events.New(client.CoreV1(), logr.Discard())
 	b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
 		corev1.EventTypeNormal, "Lost", "")
 	b.Close()
@@ -150,7 +153,7 @@ func TestRecorder_EventRepeats_IsCounted(t *testing.T) {
 	b := events.New(sink{take: func(_ context.Context, verb string) error {
 		verbs = append(verbs, verb)
 		return nil
-	}})
+	}}, logr.Discard())
 	for range 3 {
 		record(b)
 	}
@@ -210,7 +213,7 @@ func TestRecorder_TextsOfAHostileAPIServerAreLong_AreNotKept(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := events.New(c.sink)
+			b := events.New(c.sink, logr.Discard())
 			grown := growth(func() {
 				for i := range count {
 					about, message := c.event(i)
@@ -234,12 +237,48 @@ func TestRecorder_MessageIsLongAndUnprintable_IsSentShort(t *testing.T) {
 			sent = event.Message
 			return event
 		},
-	})
+	}, logr.Discard())
 	b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
 		corev1.EventTypeWarning, "Failed", "a\x1b[2J"+strings.Repeat("x", 1<<20))
 	b.Close()
 	if len(sent) > 2048 || !strings.HasPrefix(sent, "a [2Jx") {
 		t.Errorf("the message has %d bytes: %.50q", len(sent), sent)
+	}
+}
+
+// klog writes a text with a line break as it is, with what a terminal takes for commands.
+func TestRecorder_EventIsDropped_LineIsShortAndPrintable(t *testing.T) {
+	hostile := "x\n\x1b]0;owned\x07\x1b[2J"
+	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("RBAC"))
+	for name, c := range map[string]struct {
+		kind string
+		name string
+	}{
+		"the API server refuses it": {corev1.EventTypeNormal, hostile},
+		"its object has a long name": {
+			corev1.EventTypeNormal, hostile + strings.Repeat("x", 1<<20),
+		},
+		"its type is unknown": {"Strange", hostile + strings.Repeat("x", 1<<20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&out)))
+			b := events.New(sink{take: func(context.Context, string) error { return forbidden }},
+				log.WithValues("cluster", "east"))
+			b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Service", Name: c.name},
+				c.kind, "Ensured", hostile)
+			b.Close()
+			line := out.String()
+			if len(line) > 4<<10 || strings.Count(line, "\n") != 1 ||
+				strings.ContainsAny(line, "\x1b\x07") {
+				t.Errorf("%d bytes: %.600q", len(line), line)
+			}
+			for _, part := range []string{`cluster="east"`, `kind="Service"`, `reason="Ensured"`} {
+				if !strings.Contains(line, part) {
+					t.Errorf("the line has no %s: %.600q", part, line)
+				}
+			}
+		})
 	}
 }
 
@@ -251,7 +290,7 @@ func TestRecorder_APIServerDoesNotAnswer_EventIsRetried(t *testing.T) {
 				return errors.New("connection refused")
 			}
 			return nil
-		}})
+		}}, logr.Discard())
 		defer b.Close()
 		record(b)
 		time.Sleep(time.Minute)
@@ -269,7 +308,7 @@ func TestShutdown_RequestHangs_IsCanceledAndTheRestIsDropped(t *testing.T) {
 			tries++
 			<-ctx.Done()
 			return context.Cause(ctx)
-		}})
+		}}, logr.Discard())
 		record(b)
 		record(b)
 		synctest.Wait()

@@ -178,7 +178,7 @@ func (w *world) start() (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), w.logger()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	broadcaster := events.New(w.client.CoreV1())
+	broadcaster := events.New(w.client.CoreV1(), klog.Background())
 	informer := factory.Core().V1().Nodes()
 	var runs []func()
 	if w.upstream {

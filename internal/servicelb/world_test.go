@@ -247,7 +247,7 @@ func (w *world) start(classes servicelb.Classes) *manager {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), w.logger()))
 	factory := informers.NewSharedInformerFactory(w.client, 0)
-	broadcaster := events.New(w.client.CoreV1())
+	broadcaster := events.New(w.client.CoreV1(), klog.Background())
 	var run func()
 	if w.upstream {
 		c, err := servicecontroller.New(asProvider{&fakecloud.Cloud{}, w.cloud}, w.client,

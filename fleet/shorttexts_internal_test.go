@@ -1,19 +1,28 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 
 	"github.com/fxccm/fxccm/internal/waittest"
 )
@@ -52,7 +61,7 @@ func TestLogger_StatusInAnAnswerOrAnEvent_IsShortAndPrintable(t *testing.T) {
 		defer mu.Unlock()
 		lines = append(lines, line)
 	}, funcr.Options{Verbosity: 7})
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), withShortErrors(log)))
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), withShortTexts(log)))
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
@@ -75,16 +84,53 @@ func TestLogger_StatusInAnAnswerOrAnEvent_IsShortAndPrintable(t *testing.T) {
 	}
 }
 
-func TestLogger_WithShortErrors_NamesTheCaller(t *testing.T) {
+func TestLogger_WithShortTexts_NamesTheCaller(t *testing.T) {
 	var line string
-	log := withShortErrors(funcr.New(func(_, logged string) { line = logged },
+	log := withShortTexts(funcr.New(func(_, logged string) { line = logged },
 		funcr.Options{LogCaller: funcr.All}))
 	log.Info("x")
-	if !strings.Contains(line, "shorterrors_internal_test.go") {
+	if !strings.Contains(line, "shorttexts_internal_test.go") {
 		t.Errorf("Info: %s", line)
 	}
 	log.WithName("n").WithValues("k", io.EOF).Error(io.EOF, "x")
-	if !strings.Contains(line, "shorterrors_internal_test.go") || !strings.Contains(line, "EOF") {
+	if !strings.Contains(line, "shorttexts_internal_test.go") || !strings.Contains(line, "EOF") {
 		t.Errorf("Error: %s", line)
+	}
+}
+
+// klog writes a text with a line break, and a reference to an object, as they are.
+func TestLogger_ValuesAreLongOrUnprintable_AreShortInOneLine(t *testing.T) {
+	hostile := "x\n\x1b[2J" + strings.Repeat("x", 1<<20)
+	for name, value := range map[string]any{
+		"string": hostile, "UID": types.UID(hostile), "error": errors.New(hostile),
+		"stringer":   &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: hostile}},
+		"reference":  klog.KRef("default", hostile),
+		"references": klog.KObjSlice([]*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: hostile}}}),
+		"key":        types.NamespacedName{Namespace: hostile, Name: "s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			log := withShortTexts(textlogger.NewLogger(textlogger.NewConfig(
+				textlogger.Output(&out))))
+			log.Info("x", "value", value)
+			log.WithValues("value", value).Error(errors.New(hostile), hostile)
+			if text := out.String(); strings.Contains(text, "\x1b") ||
+				strings.Count(text, "\n") != 2 || len(text) > 8*maxErrorText {
+				t.Errorf("%d bytes: %.600q", len(text), text)
+			}
+		})
+	}
+}
+
+func TestLogger_ValuesOfTheProgram_AreAsTheyWere(t *testing.T) {
+	stack := string(debug.Stack())
+	var lines []string
+	plain := funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	for _, log := range []logr.Logger{plain, withShortTexts(plain)} {
+		log.Info("x", "n", 7, "yes", true, "took", time.Second, "at", time.Time{},
+			"service", klog.KRef("default", "web"), "stack", stack, "missing", nil)
+	}
+	if lines[0] != lines[1] {
+		t.Errorf("the line is\n%s\nwant\n%s", lines[1], lines[0])
 	}
 }
