@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/internal/inflight"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // Activity is a call or a goroutine of a term that has not ended: a call to the cloud, a mutating
@@ -40,20 +41,27 @@ func describe(all []Activity, now time.Time) string {
 // activities returns the term's unfinished goroutines and then its calls in flight, oldest first.
 func (t *termRun) activities() []Activity {
 	var all []Activity
-	add := func(prefix string, found []inflight.Activity) {
-		for _, a := range found {
-			name := prefix + a.Name
-			if a.Lasting {
-				name = a.Name
-			}
-			all = append(all, Activity{
-				Name: name, Object: a.Object, Since: a.Since, MayAct: a.MayAct,
-			})
-		}
+	for _, a := range t.tasks.List() {
+		all = append(all, newActivity("", a))
 	}
-	add("", t.tasks.List())
-	add("call ", t.fence.InFlight())
+	for _, a := range t.fence.InFlight() {
+		all = append(all, newActivity("call ", a))
+	}
 	return all
+}
+
+// maxActivity is how many characters of a name or an object are in an Activity: paths of requests
+// have several names, which may be the API server's.
+const maxActivity = 1024
+
+func newActivity(prefix string, a inflight.Activity) Activity {
+	if a.Lasting {
+		prefix = ""
+	}
+	return Activity{
+		Name:   printable.Text(prefix+a.Name, maxActivity),
+		Object: printable.Text(a.Object, maxActivity), Since: a.Since, MayAct: a.MayAct,
+	}
 }
 
 const (
@@ -82,8 +90,8 @@ func overdue(calls []inflight.Activity, now time.Time) []string {
 		if now.Before(limit) {
 			continue
 		}
-		all = append(all, fmt.Sprintf("call %s has not returned since %s",
-			strings.TrimSpace(call.Name+" "+call.Object), call.Since.UTC().Format(time.RFC3339)))
+		all = append(all, fmt.Sprintf("%s has not returned since %s",
+			newActivity("call ", call), call.Since.UTC().Format(time.RFC3339)))
 	}
 	return all
 }

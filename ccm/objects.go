@@ -118,12 +118,44 @@ func waitingNodes(all []nodes.Waiting) (waiting []NodeStatus) {
 			reason = initializationFailed
 		}
 		waiting = append(waiting, NodeStatus{
-			Name: w.Name, Reason: reason, Message: printable.Text(w.Message, maxReason),
-			Since: w.Since,
+			Name: w.Name, Reason: reason, Message: w.Message, Since: w.Since,
 		})
 	}
+	waiting = shortNodes(waiting)
 	slices.SortFunc(waiting, oldestFirst)
 	return waiting
+}
+
+// maxName is how many characters of a name are in the status: those that the name of a Kubernetes
+// object may have.
+const maxName = 253
+
+// shortNodes and shortBalancers return copies of reports with short and printable texts. Names may
+// come from informers of the host, whose objects are not checked, and from the cloud.
+func shortNodes(all []NodeStatus) []NodeStatus {
+	all = slices.Clone(all)
+	for i := range all {
+		node := &all[i]
+		node.Name = printable.Text(node.Name, maxName)
+		node.Reason = printable.Text(node.Reason, maxName)
+		node.Message = printable.Text(node.Message, maxReason)
+	}
+	return all
+}
+
+func shortBalancers(all []LoadBalancerStatus) []LoadBalancerStatus {
+	all = slices.Clone(all)
+	for i := range all {
+		lb := &all[i]
+		for _, name := range []*string{
+			&lb.Namespace, &lb.Service, &lb.Reason, &lb.ID, &lb.Name, &lb.ProvisioningStatus,
+			&lb.OperatingStatus,
+		} {
+			*name = printable.Text(*name, maxName)
+		}
+		lb.Message = printable.Text(lb.Message, maxReason)
+	}
+	return all
 }
 
 func oldestFirst(a, b NodeStatus) int {
@@ -154,9 +186,9 @@ func (o *objects) fill(status *Status) {
 		return
 	}
 	o.cloud.Ask("LoadBalancerStatus",
-		func() { status.LoadBalancers = o.reporter.LoadBalancerStatus() })
+		func() { status.LoadBalancers = shortBalancers(o.reporter.LoadBalancerStatus()) })
 	o.cloud.Ask("NodeStatus", func() {
-		status.Nodes = preferReported(o.reporter.NodeStatus(), status.Nodes)
+		status.Nodes = preferReported(shortNodes(o.reporter.NodeStatus()), status.Nodes)
 	})
 	slices.SortFunc(status.LoadBalancers, func(a, b LoadBalancerStatus) int {
 		return cmp.Or(cmp.Compare(a.State.rank(), b.State.rank()),

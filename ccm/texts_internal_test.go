@@ -8,6 +8,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/nodes"
 )
 
@@ -33,6 +34,34 @@ func TestStatus_TextsOfOthers_AreShortAndPrintable(t *testing.T) {
 	for name, text := range texts {
 		if text == "" || len(text) > maxReason+10 || strings.ContainsRune(text, '\x1b') {
 			t.Errorf("%s: %d bytes, %.100q", name, len(text), text)
+		}
+	}
+}
+
+// Informers of a host do not check names, and a cloud may choose its own.
+func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
+	long := strings.Repeat("a.\x1b", 1<<20)
+	lb := shortBalancers([]LoadBalancerStatus{{
+		Namespace: long, Service: long, Reason: long, ID: long, Name: long,
+		ProvisioningStatus: long, OperatingStatus: long,
+	}})[0]
+	call := newActivity("call ", inflight.Activity{Name: "LoadBalancer.Ensure", Object: long})
+	for what, name := range map[string]string{
+		"node":      waitingNodes([]nodes.Waiting{{Name: long}})[0].Name,
+		"namespace": lb.Namespace, "Service": lb.Service, "reason": lb.Reason, "ID": lb.ID,
+		"load balancer": lb.Name, "provisioning status": lb.ProvisioningStatus,
+		"operating status": lb.OperatingStatus,
+	} {
+		if len(name) > maxName+3 || strings.ContainsRune(name, '\x1b') {
+			t.Errorf("%s: %d bytes, %.100q", what, len(name), name)
+		}
+	}
+	if len(call.Object) > maxActivity+3 || strings.ContainsRune(call.String(), '\x1b') {
+		t.Errorf("a call: %d bytes, %.100q", len(call.Object), call)
+	}
+	for _, warning := range overdue([]inflight.Activity{{Object: long}}, time.Now()) {
+		if len(warning) > maxActivity+100 {
+			t.Errorf("a warning: %d bytes", len(warning))
 		}
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/tracing"
 )
 
@@ -42,6 +43,8 @@ const (
 	// repeatFailure is the pause between two events about a node that fails. The API server deletes
 	// events after an hour.
 	repeatFailure = 30 * time.Minute
+	// maxText is how many characters of an error are kept. Parts of it are the API server's.
+	maxText = 4096
 )
 
 // The reasons of events. Synced and the two of deletions are upstream's.
@@ -271,11 +274,12 @@ func (c *Controller) sync(ctx context.Context, node *v1.Node) error {
 	}
 	failing := now.Sub(state.failing)
 	if !errors.Is(err, errStale) || failing >= patience {
-		if !state.Failed || state.Message != err.Error() {
+		text := printable.Text(err.Error(), maxText)
+		if !state.Failed || state.Message != text {
 			klog.FromContext(ctx).Error(err, "Node not initialized; it is tried again",
 				"node", node.Name)
 		}
-		state.Failed, state.Message = true, err.Error()
+		state.Failed, state.Message = true, text
 	}
 	if c.isTold(err, failing) && now.Sub(state.told) >= repeatFailure {
 		state.told = now
@@ -432,9 +436,10 @@ func (c *Controller) noteUpdate(ctx context.Context, node *v1.Node, err error) {
 		delete(c.failures, node.Name)
 		return
 	}
+	text := printable.Text(err.Error(), maxText)
 	last, now := c.failures[node.Name], time.Now()
-	if last.text != err.Error() {
-		last = refreshFailure{text: err.Error()}
+	if last.text != text {
+		last = refreshFailure{text: text}
 		klog.FromContext(ctx).Error(err, "Node not refreshed; it is tried again", "node", node.Name)
 	}
 	_, isOfWrite := errors.AsType[writeError](err)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 const (
@@ -206,9 +207,10 @@ func (l *Lifecycle) settle(ctx context.Context, node *v1.Node, err error) {
 		pause = min(pause, time.Until(node.CreationTimestamp.Add(youth)))
 	}
 	state.next = now.Add(pause)
+	text := printable.Text(err.Error(), maxText)
 	if !errors.Is(err, errYoung) && !errors.Is(err, cloudprovider.ImplementedElsewhere) &&
-		(state.text != err.Error() || now.Sub(state.told) >= repeatFailure) {
-		state.text, state.told = err.Error(), now
+		(state.text != text || now.Sub(state.told) >= repeatFailure) {
+		state.text, state.told = text, now
 		klog.FromContext(ctx).Error(err, "Node not checked; it is tried again", "node", node.Name)
 		if _, ok := errors.AsType[writeError](err); ok {
 			l.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())

@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/internal/rights"
 	"github.com/fxccm/fxccm/internal/tracing"
@@ -45,6 +46,8 @@ const (
 	// repeatFailure is the pause between two events about an unchanged failure. The API server
 	// deletes events after an hour.
 	repeatFailure = 30 * time.Minute
+	// maxText is how many characters of an error are kept. Parts of it are the API server's.
+	maxText = 4096
 )
 
 // Params are the parts of a [Controller].
@@ -351,7 +354,7 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 		if from == c.changed {
 			c.moved.Add(key) // an existing load balancer may lack nodes
 		}
-		if c.mustLog(key, err.Error()) {
+		if c.mustLog(key, printable.Text(err.Error(), maxText)) {
 			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
 				"service", key)
 		}

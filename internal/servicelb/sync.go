@@ -12,6 +12,8 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 	servicehelper "k8s.io/cloud-provider/service/helpers"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // The reasons of events are upstream's.
@@ -363,7 +365,7 @@ func (c *Controller) warn(ctx context.Context, service *v1.Service, reason strin
 	if reason == updateFailed {
 		format = "Error updating load balancer with new hosts: %v"
 	}
-	text := fmt.Sprintf(format, err)
+	text := printable.Text(fmt.Sprintf(format, err), maxText)
 	if c.mustRecord(keyOf(service), fmt.Sprint(service.UID, " ", reason, " ", text)) {
 		c.Recorder.Event(service, v1.EventTypeWarning, reason, text)
 	}

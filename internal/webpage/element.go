@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/net/html"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // A Part is a part of an element: an attribute, a text, or another element. Texts and values of
@@ -98,8 +100,12 @@ func Row(headings ...string) Part {
 // RowHeading is the cell that names its row.
 func RowHeading(parts ...Part) Part { return El("th", Attr("scope", "row"), All(parts...)) }
 
+// maxName is how many characters of a name are shown. Each dot of a name makes two nodes.
+const maxName = 512
+
 // Name is a name, which breaks only after a slash or a dot.
 func Name(name string) Part {
+	name = printable.Text(name, maxName)
 	return El("span", Class("name"), Attr("title", name), func(parent *html.Node) {
 		for i, part := range split(name) {
 			If(i > 0, El("wbr"))(parent)

@@ -33,6 +33,13 @@ func TestName_OfSeveralParts_BreaksOnlyAfterSlashesAndDots(t *testing.T) {
 	}
 }
 
+func TestName_OfAMillionDots_IsCut(t *testing.T) {
+	if got := source(t, Name(strings.Repeat(".", 1<<20))); len(got) > 64<<10 ||
+		!strings.Contains(got, "...") {
+		t.Errorf("%d bytes: %.300s", len(got), got)
+	}
+}
+
 func TestLink_ToAnotherSite_ShowsOnlyItsText(t *testing.T) {
 	for to, want := range map[string]string{
 		"#m0":                   `<a href="#m0">x</a>`,
