@@ -154,9 +154,7 @@ func (t ownTerm) ClusterName() string { return t.run.config.ClusterName }
 func (t ownTerm) NodeRecord() *nodes.Record { return t.run.nodes }
 
 // ReportTrouble implements cloudcontrollers.Term.
-func (t ownTerm) ReportTrouble(subject string, cause error) {
-	t.run.troubles.report(subject, cause)
-}
+func (t ownTerm) ReportTrouble(subject string, cause error) { t.run.reportTrouble(subject, cause) }
 
 // aliases returns upstream's other names for a controller, sorted. The list may be empty.
 func aliases(name string) []string {

@@ -326,7 +326,7 @@ func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *ter
 		t.spanAttributes = []slog.Attr{slog.String(tracing.Manager, m.name)}
 	}
 	t.troubles = newTroubles(m.clock, t.series.Trouble)
-	t.nodes = nodes.NewRecord(t.troubles.report)
+	t.nodes = nodes.NewRecord(t.reportTrouble)
 	door := gate.Door(func() { t.series.Refused(metrics.DoorKube) })
 	t.clients = &termClients{
 		configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{},

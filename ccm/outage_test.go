@@ -22,6 +22,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	clientfake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
@@ -272,7 +273,7 @@ func TestReportTrouble_Problem_ShowsInStatusReadinessAndMetricUntilItEnds(t *tes
 		strings.Contains(detail, "refused") {
 		t.Errorf("detail of readiness: %q", detail)
 	}
-	const page = `# HELP fxccm_cloud_trouble 1 while the cloud has a problem, or the node controllers lack a right; Status says why and since when.
+	const page = `# HELP fxccm_cloud_trouble 1 while the cloud or the cloud controllers have a problem; Status says why and since when.
 # TYPE fxccm_cloud_trouble gauge
 fxccm_cloud_trouble{manager="",subject="identity"} %d
 fxccm_cloud_trouble{manager="",subject="quota"} 1
@@ -299,6 +300,40 @@ fxccm_cloud_trouble{manager="",subject="quota"} 1
 		t.Error(err)
 	}
 	report("late", errors.New("x")) // must not panic
+}
+
+func TestRoutes_CannotBeListed_StatusReadinessAndOneEventReportItUntilTheyCan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cloud := fake.New()
+		cloud.On("ListRoutes").Fail(errors.New("404 router not found"))
+		p := sharedParams(t, clientfake.NewClientset(), "node-route-controller")
+		p.Config.ClusterCIDR = "10.244.0.0/16"
+		p.Providers = []ccm.Provider{cloud.CCMProvider()}
+		recorder := recordEvents(&p)
+		m, _ := start(t, p)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if s := m.Status(); !s.Ready || len(s.Troubles) != 1 || s.Troubles[0].Subject != "routes" ||
+			s.Troubles[0].Reason != "list the routes: 404 router not found" {
+			t.Errorf("after ten minutes: %+v", s)
+		}
+		ready := m.ReadinessChecks()[0]
+		if detail := ready.Detail(); ready.Check(nil) != nil ||
+			!strings.Contains(detail, "problem with routes since ") {
+			t.Errorf("readiness: %v, %q", ready.Check(nil), detail)
+		}
+		mustHaveEvent(t, recorder,
+			"Warning ControllerProblem routes: list the routes: 404 router not found")
+		if n := len(recorder.Events); n > 0 {
+			t.Errorf("%d further events for one problem", n)
+		}
+		cloud.ClearFaults()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if s := m.Status(); len(s.Troubles) > 0 || ready.Detail() != "ok" {
+			t.Errorf("after the routes are listed again: %+v", s)
+		}
+	})
 }
 
 func TestCall_IgnoresItsContext_StatusWarnsUntilItReturns(t *testing.T) {

@@ -55,7 +55,8 @@ type Status struct {
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Troubles are the problems that the provider has reported with [ProviderEnv].ReportTrouble,
-	// and the rights that the node controllers lack, sorted by subject.
+	// and those of the four cloud controllers: rights that they lack, and routes that cannot be
+	// listed, created or deleted. They are sorted by subject.
 	Troubles []TroubleStatus `json:"troubles,omitempty"`
 
 	Election    election.Status    `json:"election"`

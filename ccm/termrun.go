@@ -105,8 +105,9 @@ type termRun struct {
 	// fail ends the term with an error. It is set before the term opens.
 	fail context.CancelCauseFunc
 
-	// panics and troubles are those of the provider.
-	panics   *panicLog
+	// panics are those of the provider.
+	panics *panicLog
+	// troubles are the problems of the provider and of the four cloud controllers.
 	troubles *troubles
 
 	// nodes is what the controllers of nodes know.
@@ -303,7 +304,7 @@ func (t *termRun) buildProvider(ctx context.Context) error {
 		Informers:     t.providerInformers,
 		Fail:          t.failProvider,
 		Leadership:    t.leadership(),
-		ReportTrouble: t.troubles.report,
+		ReportTrouble: func(subject string, cause error) { t.troubles.report(subject, cause) },
 		Transport:     t.fence.Door(func() { t.series.Refused(metrics.DoorProvider) }),
 
 		RequireOwnerMark: t.requireOwnerMark,
@@ -461,6 +462,14 @@ func (t *termRun) actingEnded(drain, lost context.Context) error {
 // idle waits until the term has no running goroutine and no call in flight.
 func (t *termRun) idle(ctx context.Context) error {
 	return errors.Join(t.tasks.Wait(ctx, 0, nil), t.fence.WaitQuiet(ctx, 0))
+}
+
+// reportTrouble reports a problem of the four cloud controllers, and its end with nil. Its begin is
+// an event.
+func (t *termRun) reportTrouble(subject string, cause error) {
+	if t.troubles.report(subject, cause) {
+		t.warn("ControllerProblem", subject+": "+cause.Error())
+	}
 }
 
 // warn records a Warning event on the lease, because a term has no object of its own.

@@ -18,7 +18,8 @@ const (
 	maxSubject  = 64
 )
 
-// TroubleStatus is a problem of the cloud that a provider has reported, such as a failed login.
+// TroubleStatus is a problem of the cloud that a provider has reported, such as a failed login, or
+// one of the four cloud controllers.
 type TroubleStatus struct {
 	// Subject is a short, constant name of the affected part, such as "Keystone" or "quota".
 	Subject string `json:"subject"`
@@ -28,8 +29,7 @@ type TroubleStatus struct {
 	Reason string `json:"reason"`
 }
 
-// troubles are the current problems that a term's provider has reported. They are safe for
-// concurrent use.
+// troubles are the current problems of a term. They are safe for concurrent use.
 type troubles struct {
 	clock clock.PassiveClock
 	// observe is called with the lock held when a problem appears or disappears.
@@ -44,8 +44,8 @@ func newTroubles(clock clock.PassiveClock, observe func(string, bool)) *troubles
 	return &troubles{clock: clock, observe: observe, open: map[string]TroubleStatus{}}
 }
 
-// report is [ProviderEnv].ReportTrouble.
-func (t *troubles) report(subject string, cause error) {
+// report is [ProviderEnv].ReportTrouble. It returns true if the problem is new.
+func (t *troubles) report(subject string, cause error) (isNew bool) {
 	subject = printable.Text(subject, maxSubject)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -65,7 +65,9 @@ func (t *troubles) report(subject string, cause error) {
 			Reason: printable.Text(cause.Error(), maxReason),
 		}
 		t.observe(subject, true)
+		return true
 	}
+	return false
 }
 
 // close withdraws all problems. Later reports are ignored, because their term is over.

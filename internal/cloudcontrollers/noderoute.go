@@ -13,7 +13,8 @@ import (
 
 // NodeRoute builds the node-route-controller: it keeps a route in the cloud for every pod CIDR of
 // every selected node, and the condition NetworkUnavailable of the nodes. A node gets its route
-// when it has an address. What fails is tried again after growing pauses.
+// when it has an address. What fails is tried again after growing pauses, and is a problem of the
+// status from the second failure on.
 //
 // clusterCIDR is --cluster-cidr. It is checked only if the provider serves routes: without routes,
 // it may be empty. Upstream ends the process if it is invalid.
@@ -41,7 +42,7 @@ func NodeRoute(
 	nodes := t.Informers().Core().V1().Nodes()
 	passes := &routePasses{
 		Routes: routes, client: client, lister: nodes.Lister(), selector: selector,
-		pauses: newPauses(period), recorder: t.Recorder("route_controller"),
+		pauses: newPauses(period, t.ReportTrouble), recorder: t.Recorder("route_controller"),
 	}
 	controller, err := routecontroller.New(passes, withoutEvents{client},
 		shownNodes{nodes, passes.show}, t.ClusterName(), cidrs)

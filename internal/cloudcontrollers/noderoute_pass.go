@@ -25,8 +25,6 @@ const (
 	routeCreated, noRouteCreated = "RouteCreated", "NoRouteCreated"
 	// conditionWrites is how many nodes get their condition at once.
 	conditionWrites = 16
-	// listing is the key of ListRoutes in the pauses.
-	listing = "list"
 )
 
 // routePasses is the cloudprovider.Routes that upstream gets, and selects the nodes that upstream
@@ -65,11 +63,11 @@ func (p *routePasses) ListRoutes(
 	ctx context.Context, cluster string,
 ) ([]*cloudprovider.Route, error) {
 	p.shown = nil
-	if p.pauses.last(listing) {
+	if p.pauses.last(listing()) {
 		return nil, nil // a pass without nodes and routes does nothing
 	}
 	routes, err := p.Routes.ListRoutes(ctx, cluster)
-	p.pauses.note(listing, err)
+	p.pauses.note(listing(), err)
 	if err != nil {
 		return nil, err
 	}
@@ -86,45 +84,61 @@ func (p *routePasses) begin(
 ) []*cloudprovider.Route {
 	routes = p.spell(nodes, routes)
 	of := map[types.NodeName][]*cloudprovider.Route{}
-	keys := map[string]bool{listing: true}
 	for _, r := range routes {
 		of[r.TargetNode] = append(of[r.TargetNode], r)
-		keys[deletionKey(r)] = true
 	}
-	isLeftOut := map[types.NodeName]bool{}
+	isKnown, isLeftOut := map[types.NodeName]bool{}, map[types.NodeName]bool{}
 	var waiting []*v1.Node
+	tries := map[try]bool{listing(): true}
 	for _, node := range nodes {
-		name, paused := types.NodeName(node.Name), false
+		name := types.NodeName(node.Name)
+		isKnown[name] = true
 		if !p.selector.Matches(labels.Set(node.Labels)) {
 			isLeftOut[name] = true
 			continue
 		}
-		for _, cidr := range node.Spec.PodCIDRs {
-			key := creationKey(name, cidr, node.Status.Addresses)
-			keys[key] = true
-			paused = paused || p.pauses.last(key)
-		}
-		paused = paused || slices.ContainsFunc(of[name], p.isDeletionPaused)
 		_, condition := nodeutil.GetNodeCondition(&node.Status, v1.NodeNetworkUnavailable)
+		if hasRoutes(node, condition, of[name]) {
+			isLeftOut[name] = true
+			continue // keep forgets its failures: what had failed is there
+		}
+		paused := false
+		for _, tried := range triesOf(node, of[name]) {
+			tries[tried] = true
+			paused = paused || p.pauses.last(tried)
+		}
 		switch {
 		case len(node.Spec.PodCIDRs) > 0 && len(of[name]) == 0 && !hasAddress(node):
 			waiting = append(waiting, node)
 			isLeftOut[name] = true
-		case condition != nil && (paused || hasRoutes(node, condition, of[name])):
+		case condition != nil && paused:
 			isLeftOut[name] = true
 		default:
 			p.shown = append(p.shown, node)
 		}
 	}
-	p.pauses.keep(keys)
-	p.noteNoRoute(ctx, waiting)
-	isKnown := map[types.NodeName]bool{}
-	for _, node := range nodes {
-		isKnown[types.NodeName(node.Name)] = true
+	for _, r := range routes {
+		if !isKnown[r.TargetNode] {
+			tries[deletion(r)] = true
+		}
 	}
+	p.pauses.keep(tries)
+	p.noteNoRoute(ctx, waiting)
 	return slices.DeleteFunc(routes, func(r *cloudprovider.Route) bool {
-		return isLeftOut[r.TargetNode] || !isKnown[r.TargetNode] && p.isDeletionPaused(r)
+		return isLeftOut[r.TargetNode] ||
+			!isKnown[r.TargetNode] && p.pauses.last(deletion(r))
 	})
+}
+
+// triesOf are the tries of a pass that has the node and its routes.
+func triesOf(node *v1.Node, routes []*cloudprovider.Route) (tries []try) {
+	for _, cidr := range node.Spec.PodCIDRs {
+		tries = append(tries, creation(types.NodeName(node.Name), cidr, node.Status.Addresses))
+	}
+	for _, r := range routes {
+		tries = append(tries, deletion(r))
+	}
+	return tries
 }
 
 // spell returns the routes with the destinations that their nodes have in another spelling, such as
@@ -159,7 +173,8 @@ func (p *routePasses) spell(
 func hasRoutes(
 	node *v1.Node, condition *v1.NodeCondition, routes []*cloudprovider.Route,
 ) bool {
-	if condition.Status != v1.ConditionFalse || condition.Reason != routeCreated {
+	if condition == nil || condition.Status != v1.ConditionFalse ||
+		condition.Reason != routeCreated {
 		return false
 	}
 	missing := map[string]bool{}
@@ -214,8 +229,8 @@ func (p *routePasses) CreateRoute(
 	ctx context.Context, cluster, hint string, route *cloudprovider.Route,
 ) error {
 	err := p.Routes.CreateRoute(ctx, cluster, hint, route)
-	key := creationKey(route.TargetNode, route.DestinationCIDR, route.TargetNodeAddresses)
-	if p.pauses.note(key, err) {
+	tried := creation(route.TargetNode, route.DestinationCIDR, route.TargetNodeAddresses)
+	if p.pauses.note(tried, err) {
 		for _, node := range p.shown {
 			if node.Name == string(route.TargetNode) {
 				p.recorder.Event(node, v1.EventTypeWarning, "FailedToCreateRoute", err.Error())
@@ -230,19 +245,21 @@ func (p *routePasses) DeleteRoute(
 	ctx context.Context, cluster string, route *cloudprovider.Route,
 ) error {
 	err := p.Routes.DeleteRoute(ctx, cluster, cmp.Or(p.listed[route], route))
-	p.pauses.note(deletionKey(route), err)
+	p.pauses.note(deletion(route), err)
 	return err
 }
 
-func (p *routePasses) isDeletionPaused(route *cloudprovider.Route) bool {
-	return p.pauses.last(deletionKey(route))
+func listing() try { return try{step: "list the routes"} }
+
+// creation is another try for other addresses of the node, with which it may succeed.
+func creation(node types.NodeName, cidr string, addresses []v1.NodeAddress) try {
+	return try{fmt.Sprintf("create the route of node %s to %s", node, cidr), fmt.Sprint(addresses)}
 }
 
-// creationKey differs for other addresses of the node, with which a creation may succeed.
-func creationKey(node types.NodeName, cidr string, addresses []v1.NodeAddress) string {
-	return fmt.Sprint("create ", node, " ", cidr, " ", addresses)
-}
-
-func deletionKey(route *cloudprovider.Route) string {
-	return fmt.Sprint("delete ", route.Name, " ", route.TargetNode, " ", route.DestinationCIDR)
+func deletion(route *cloudprovider.Route) try {
+	return try{
+		fmt.Sprintf("delete the route of node %s to %s", cmp.Or(route.TargetNode, "(unknown)"),
+			route.DestinationCIDR),
+		route.Name,
+	}
 }

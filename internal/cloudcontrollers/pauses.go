@@ -1,7 +1,10 @@
 package cloudcontrollers
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,63 +20,106 @@ const (
 	// repeatFailure is the time after which an unchanged failure is reported again. The API server
 	// deletes events after an hour.
 	repeatFailure = 30 * time.Minute
+	// routesTrouble is the subject of the problem that routes cannot be listed, created or deleted.
+	routesTrouble = "routes"
 )
 
-// pauses has the tries that failed. Upstream's controllers of nodes and routes try everything again
-// in each pass, every few seconds, and log each failure. With pauses, they try later each time. It
-// is safe for concurrent use.
+// pauses has the tries that failed. Upstream's controller of routes tries everything again in each
+// pass, every few seconds, and logs each failure. With pauses, it tries later each time. It is safe
+// for concurrent use.
 type pauses struct {
 	// first is the pause after the first failure. It doubles up to maxPause.
 	first time.Duration
+	// trouble is called for a problem that lasts, and with nil at its end.
+	trouble func(subject string, cause error)
 
 	mu     sync.Mutex
-	failed map[string]failedTry
+	failed map[try]failedTry
+}
+
+// A try is a step of a pass, which may fail.
+type try struct {
+	// step is an infinitive, such as "list the routes".
+	step string
+	// input is what the step was tried with. With another input, it may succeed at once.
+	input string
 }
 
 type failedTry struct {
-	cause        string
+	cause        error
 	at, reported time.Time
 	pause        time.Duration
+	// isRepeated: it has failed more than once.
+	isRepeated bool
 }
 
 // newPauses returns pauses for passes with a period. The second pass tries everything again.
-func newPauses(period time.Duration) *pauses {
-	return &pauses{first: period / 2, failed: map[string]failedTry{}}
+func newPauses(period time.Duration, trouble func(subject string, cause error)) *pauses {
+	return &pauses{first: period / 2, trouble: trouble, failed: map[try]failedTry{}}
 }
 
 // note records the result of a try. It returns true if the failure has to be reported: it is new,
 // or it was reported long ago.
-func (p *pauses) note(key string, err error) (report bool) {
+func (p *pauses) note(tried try, err error) (report bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	last, isRepeated := p.failed[tried]
 	if err == nil {
-		delete(p.failed, key)
-		return false
+		delete(p.failed, tried)
+	} else {
+		now := time.Now()
+		report = !isRepeated || last.cause.Error() != err.Error() ||
+			now.Sub(last.reported) >= repeatFailure
+		if report {
+			last.reported = now
+		}
+		last.cause, last.at, last.isRepeated = err, now, isRepeated
+		last.pause = min(max(2*last.pause, p.first), maxPause)
+		p.failed[tried] = last
 	}
-	try, now := p.failed[key], time.Now()
-	report = try.cause != err.Error() || now.Sub(try.reported) >= repeatFailure
-	if report {
-		try.reported = now
+	if isRepeated {
+		p.reportTrouble()
 	}
-	try.cause, try.at = err.Error(), now
-	try.pause = min(max(2*try.pause, p.first), maxPause)
-	p.failed[key] = try
 	return report
 }
 
 // last reports whether the pause after a failure has not ended.
-func (p *pauses) last(key string) bool {
+func (p *pauses) last(tried try) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	try := p.failed[key]
-	return time.Since(try.at) < try.pause
+	failed := p.failed[tried]
+	return time.Since(failed.at) < failed.pause
 }
 
-// keep forgets all failures except those with the keys.
-func (p *pauses) keep(keys map[string]bool) {
+// keep forgets all failures except those of the tries.
+func (p *pauses) keep(tries map[try]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	maps.DeleteFunc(p.failed, func(key string, _ failedTry) bool { return !keys[key] })
+	maps.DeleteFunc(p.failed, func(tried try, _ failedTry) bool { return !tries[tried] })
+	p.reportTrouble()
+}
+
+// reportTrouble reports the tries that have failed more than once. mu is held.
+func (p *pauses) reportTrouble() {
+	var lasting []try
+	for tried, failed := range p.failed {
+		if failed.isRepeated {
+			lasting = append(lasting, tried)
+		}
+	}
+	if len(lasting) == 0 {
+		p.trouble(routesTrouble, nil)
+		return
+	}
+	// The same one of many, so that the reason changes seldom.
+	named := slices.MinFunc(lasting, func(a, b try) int {
+		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.input, b.input))
+	})
+	cause := fmt.Errorf("%s: %w", named.step, p.failed[named].cause)
+	if others := len(lasting) - 1; others > 0 {
+		cause = fmt.Errorf("%w (further failures: %d)", cause, others)
+	}
+	p.trouble(routesTrouble, cause)
 }
 
 // shownNodes gives upstream a lister of the nodes that show selects.

@@ -254,23 +254,32 @@ func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) 
 		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
 			t.Errorf("the condition is %q", got)
 		}
+		tm.mustHaveTroubles(t, map[string]string{
+			"routes": "create the route of node node-1 to 10.0.1.0/24: quota exceeded",
+		})
 		cloud.ClearFaults()
 		tm.setAddress(t, "node-1", "10.1.0.2")
 		pass(1)
+		tm.mustHaveTroubles(t, nil)
 		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
 			t.Errorf("after a change of the node the condition is %q; a change ends the pause", got)
 		}
 	})
 }
 
-func TestNodeRoute_ListFails_IsTriedLaterEachTime(t *testing.T) {
+func TestNodeRoute_ListFails_IsTriedLaterEachTimeAndATroubleUntilItSucceeds(t *testing.T) {
 	log := recordKlog(t)
 	synctest.Test(t, func(t *testing.T) {
 		tm, cloud := quietTerm(t, routed, podNode(1, "10.1.0.1"))
 		pass(2)
 		log.take()
 		cloud.On("ListRoutes").Fail(errors.New("503 Service Unavailable"))
-		pass(60)
+		pass(1)
+		tm.mustHaveTroubles(t, nil) // one failure may be a blip
+		pass(59)
+		tm.mustHaveTroubles(t, map[string]string{
+			"routes": "list the routes: 503 Service Unavailable",
+		})
 		if lines := errorLines(log.take()); len(lines) == 0 || len(lines) > 14 {
 			t.Errorf("%d errors are logged in ten minutes, want 1 to 14", len(lines))
 		}
@@ -282,6 +291,64 @@ func TestNodeRoute_ListFails_IsTriedLaterEachTime(t *testing.T) {
 		if n := count(cloud, "DeleteRoute"); n > 0 {
 			t.Errorf("%d routes were deleted", n)
 		}
+		tm.mustHaveTroubles(t, nil)
+	})
+}
+
+// The node of such a route may be gone, so no event about a node can report the failure.
+func TestNodeRoute_DeletionFails_IsATroubleUntilItSucceeds(t *testing.T) {
+	recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed, podNode(1, "10.1.0.1"), podNode(2, "10.1.0.2"))
+		pass(2)
+		cloud.On("DeleteRoute").Fail(errors.New("403 Forbidden"))
+		for _, name := range []string{"node-1", "node-2"} {
+			if err := tm.client.CoreV1().Nodes().Delete(t.Context(), name,
+				metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(60)
+		if n := count(cloud, "DeleteRoute"); n < 2*10 || n > 2*14 {
+			t.Errorf("DeleteRoute was called %d times in ten minutes, want 20 to 28", n)
+		}
+		tm.mustHaveTroubles(t, map[string]string{
+			"routes": "delete the route of node node-1 to 10.0.1.0/24: 403 Forbidden " +
+				"(further failures: 1)",
+		})
+		cloud.ClearFaults()
+		pass(7)
+		tm.mustHaveTroubles(t, nil)
+		if left := cloud.Routes(); len(left) > 0 {
+			t.Errorf("the routes %v are left", left)
+		}
+	})
+}
+
+// The answer to a creation may be lost, and another client may delete a leftover.
+func TestNodeRoute_FailedTryHadItsEffect_IsNoTrouble(t *testing.T) {
+	recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed, podNode(1, "10.1.0.1"))
+		pass(2)
+		cloud.On("DeleteRoute").Fail(errors.New("403 Forbidden"))
+		nodes := tm.client.CoreV1().Nodes()
+		if err := nodes.Delete(t.Context(), "node-1", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(6)
+		if len(tm.troubles) != 1 {
+			t.Errorf("the troubles are %q, want that of the deletion", tm.troubles)
+		}
+		if _, err := nodes.Create(t.Context(), podNode(1, "10.1.0.1"),
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(12)
+		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
+			t.Errorf("the condition is %q", got)
+		}
+		tm.mustHaveTroubles(t, nil)
 	})
 }
 

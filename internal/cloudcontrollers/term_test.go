@@ -2,6 +2,8 @@ package cloudcontrollers_test
 
 import (
 	"context"
+	"maps"
+	"sync"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -27,6 +29,9 @@ type term struct {
 	// record and registry may be nil.
 	record   *nodes.Record
 	registry prometheus.Registerer
+
+	mu       sync.Mutex
+	troubles map[string]string
 }
 
 func (t *term) ClusterName() string                         { return "test" }
@@ -37,9 +42,30 @@ func (t *term) EndpointInformers() (informers.SharedInformerFactory, error) {
 	return informers.NewSharedInformerFactory(t.client, 0), nil
 }
 func (t *term) NodeRecord() *nodes.Record                             { return t.record }
-func (t *term) ReportTrouble(string, error)                           {}
 func (t *term) Registerer() prometheus.Registerer                     { return t.registry }
 func (t *term) Metrics() *controllersmetrics.ControllerManagerMetrics { return t.metrics }
+
+func (t *term) ReportTrouble(subject string, cause error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.troubles == nil {
+		t.troubles = map[string]string{}
+	}
+	delete(t.troubles, subject)
+	if cause != nil {
+		t.troubles[subject] = cause.Error()
+	}
+}
+
+// mustHaveTroubles checks that there are exactly these problems.
+func (t *term) mustHaveTroubles(test *testing.T, want map[string]string) {
+	test.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !maps.Equal(t.troubles, want) {
+		test.Errorf("the troubles are %q, want %q", t.troubles, want)
+	}
+}
 
 func (t *term) Recorder(source string) record.EventRecorder {
 	return events.New(t.client.CoreV1(), klog.Background()).Recorder(source)

@@ -39,10 +39,10 @@ func newCollectors() *collectors {
 			Values: texts(doors()),
 		})
 	c.cloudTrouble = c.Gauge("fxccm_cloud_trouble",
-		"1 while the cloud has a problem, or the node controllers lack a right; Status says why and since when.",
+		"1 while the cloud or the cloud controllers have a problem; Status says why and since when.",
 		ManagerLabel(), Label{
 			Name: "subject",
-			Help: "The part of the cloud, as the provider names it, such as Keystone or quota; or the missing right.",
+			Help: "The part of the cloud, as the provider names it, such as Keystone or quota; or the part of the controllers, such as a missing right.",
 		})
 	c.objects = c.addObjects()
 	return c

@@ -141,6 +141,11 @@ func All() []Event {
 			"Read the message: it names the controller, and the missing RBAC rule or the setting.",
 		},
 		{
+			"Lease", "Warning", "ControllerProblem",
+			"The cloud controllers cannot do a part of their work, for lack of a right or because calls for routes fail again and again. They retry, and Status shows the problem until it ends.",
+			"Read the message: it names the part and the cause.",
+		},
+		{
 			"Lease", "Warning", "ProviderPanicked",
 			"A call of the cloud provider panicked and failed.",
 			"Report it to the provider's authors; the stack is in the log.",
