@@ -56,7 +56,8 @@ type Status struct {
 
 	// Troubles are the problems that the provider has reported with [ProviderEnv].ReportTrouble,
 	// and those of the four cloud controllers: rights that they lack, and routes that cannot be
-	// listed, created or deleted. They are sorted by subject.
+	// listed, created or deleted, or whose conditions cannot be written. They are sorted by
+	// subject.
 	Troubles []TroubleStatus `json:"troubles,omitempty"`
 
 	Election    election.Status    `json:"election"`

@@ -41,10 +41,11 @@ func NodeRoute(
 	}
 	nodes := t.Informers().Core().V1().Nodes()
 	passes := &routePasses{
-		Routes: routes, client: client, lister: nodes.Lister(), selector: selector,
+		Routes: routes, lister: nodes.Lister(), selector: selector,
 		pauses: newPauses(period, t.ReportTrouble), recorder: t.Recorder("route_controller"),
 	}
-	controller, err := routecontroller.New(passes, withoutEvents{client},
+	passes.client = conditionClient{client, passes.wroteCondition}
+	controller, err := routecontroller.New(passes, withoutEvents{passes.client},
 		shownNodes{nodes, passes.show}, t.ClusterName(), cidrs)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,7 @@ const (
 //   - A node without an address cannot have a route yet, which is not a failure. It gets its
 //     condition here, because upstream writes it only after a failure.
 //   - A node whose route failed is left out until its pause has ended, or its addresses change.
+//   - A node that only lacks its condition is left out while the write of the condition is paused.
 //
 // A node is left out together with its routes, else upstream would delete them.
 type routePasses struct {
@@ -98,20 +100,25 @@ func (p *routePasses) begin(
 			continue
 		}
 		_, condition := nodeutil.GetNodeCondition(&node.Status, v1.NodeNetworkUnavailable)
-		if hasRoutes(node, condition, of[name]) {
+		isRouted := hasRoutes(node, of[name])
+		isEarly := len(node.Spec.PodCIDRs) > 0 && len(of[name]) == 0 && !hasAddress(node)
+		if isRouted && isCondition(condition, v1.ConditionFalse, routeCreated) ||
+			isEarly && isCondition(condition, v1.ConditionTrue, noRouteCreated) {
 			isLeftOut[name] = true
-			continue // keep forgets its failures: what had failed is there
+			continue // its failures are forgotten, because what failed is there
 		}
-		paused := false
-		for _, tried := range triesOf(node, of[name]) {
+		steps, writing := routeTries(node, of[name]), conditionOf(node.Name)
+		isPaused := slices.ContainsFunc(steps, p.pauses.last)
+		for _, tried := range append(steps, writing) {
 			tries[tried] = true
-			paused = paused || p.pauses.last(tried)
 		}
 		switch {
-		case len(node.Spec.PodCIDRs) > 0 && len(of[name]) == 0 && !hasAddress(node):
-			waiting = append(waiting, node)
+		case isEarly:
 			isLeftOut[name] = true
-		case condition != nil && paused:
+			if !p.pauses.last(writing) {
+				waiting = append(waiting, node)
+			}
+		case isPaused && condition != nil, (isPaused || isRouted) && p.pauses.last(writing):
 			isLeftOut[name] = true
 		default:
 			p.shown = append(p.shown, node)
@@ -130,8 +137,8 @@ func (p *routePasses) begin(
 	})
 }
 
-// triesOf are the tries of a pass that has the node and its routes.
-func triesOf(node *v1.Node, routes []*cloudprovider.Route) (tries []try) {
+// routeTries are the tries that a pass may make for the routes of a node.
+func routeTries(node *v1.Node, routes []*cloudprovider.Route) (tries []try) {
 	for _, cidr := range node.Spec.PodCIDRs {
 		tries = append(tries, creation(types.NodeName(node.Name), cidr, node.Status.Addresses))
 	}
@@ -169,14 +176,13 @@ func (p *routePasses) spell(
 	return routes
 }
 
-// hasRoutes reports whether upstream would neither change a route of the node nor its condition.
-func hasRoutes(
-	node *v1.Node, condition *v1.NodeCondition, routes []*cloudprovider.Route,
-) bool {
-	if condition == nil || condition.Status != v1.ConditionFalse ||
-		condition.Reason != routeCreated {
-		return false
-	}
+// isCondition reports whether upstream would not change a condition.
+func isCondition(c *v1.NodeCondition, status v1.ConditionStatus, reason string) bool {
+	return c != nil && c.Status == status && c.Reason == reason
+}
+
+// hasRoutes reports whether upstream would not change a route of the node.
+func hasRoutes(node *v1.Node, routes []*cloudprovider.Route) bool {
 	missing := map[string]bool{}
 	for _, cidr := range node.Spec.PodCIDRs {
 		missing[cidr] = true
@@ -203,14 +209,9 @@ func hasAddress(node *v1.Node) bool {
 	})
 }
 
-// noteNoRoute writes the condition that keeps pods away from nodes without a route, once a node.
+// noteNoRoute writes the condition that keeps pods away from nodes without a route.
 func (p *routePasses) noteNoRoute(ctx context.Context, nodes []*v1.Node) {
 	workqueue.ParallelizeUntil(ctx, conditionWrites, len(nodes), func(i int) {
-		_, condition := nodeutil.GetNodeCondition(&nodes[i].Status, v1.NodeNetworkUnavailable)
-		if condition != nil && condition.Status == v1.ConditionTrue &&
-			condition.Reason == noRouteCreated {
-			return
-		}
 		err := nodeutil.SetNodeCondition(p.client, types.NodeName(nodes[i].Name), v1.NodeCondition{
 			Type: v1.NodeNetworkUnavailable, Status: v1.ConditionTrue, Reason: noRouteCreated,
 			Message:            "The node has no address yet, so it has no route to its pods",
@@ -221,6 +222,14 @@ func (p *routePasses) noteNoRoute(ctx context.Context, nodes []*v1.Node) {
 				"node", nodes[i].Name)
 		}
 	})
+}
+
+// wroteCondition notes the result of a write of the condition NetworkUnavailable. Upstream repeats
+// a write after a conflict at once.
+func (p *routePasses) wroteCondition(node string, err error) {
+	if !apierrors.IsConflict(err) {
+		p.pauses.note(conditionOf(node), err)
+	}
 }
 
 // CreateRoute implements cloudprovider.Routes. It writes an event for a failure, which upstream
@@ -253,13 +262,21 @@ func listing() try { return try{step: "list the routes"} }
 
 // creation is another try for other addresses of the node, with which it may succeed.
 func creation(node types.NodeName, cidr string, addresses []v1.NodeAddress) try {
-	return try{fmt.Sprintf("create the route of node %s to %s", node, cidr), fmt.Sprint(addresses)}
+	return try{
+		step:  fmt.Sprintf("create the route of node %s to %s", node, cidr),
+		input: fmt.Sprint(addresses),
+	}
 }
 
 func deletion(route *cloudprovider.Route) try {
 	return try{
-		fmt.Sprintf("delete the route of node %s to %s", cmp.Or(route.TargetNode, "(unknown)"),
-			route.DestinationCIDR),
-		route.Name,
+		step: fmt.Sprintf("delete the route of node %s to %s",
+			cmp.Or(route.TargetNode, "(unknown)"), route.DestinationCIDR),
+		input: route.Name,
 	}
+}
+
+// conditionOf is the write of the condition NetworkUnavailable.
+func conditionOf(node string) try {
+	return try{step: "write the condition NetworkUnavailable of node " + node, right: toPatch}
 }

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+
+	"github.com/fxccm/fxccm/internal/rights"
 )
 
 const (
@@ -20,8 +22,10 @@ const (
 	// repeatFailure is the time after which an unchanged failure is reported again. The API server
 	// deletes events after an hour.
 	repeatFailure = 30 * time.Minute
-	// routesTrouble is the subject of the problem that routes cannot be listed, created or deleted.
+	// routesTrouble and toPatch are the subjects of problems: tries that fail, and a missing right,
+	// which the accounts of other controllers may have.
 	routesTrouble = "routes"
+	toPatch       = "permission to patch nodes/status for routes"
 )
 
 // pauses has the tries that failed. Upstream's controller of routes tries everything again in each
@@ -43,6 +47,8 @@ type try struct {
 	step string
 	// input is what the step was tried with. With another input, it may succeed at once.
 	input string
+	// right is the right of the API server that the step needs, if any.
+	right string
 }
 
 type failedTry struct {
@@ -78,7 +84,7 @@ func (p *pauses) note(tried try, err error) (report bool) {
 		p.failed[tried] = last
 	}
 	if isRepeated {
-		p.reportTrouble()
+		p.reportTroubles()
 	}
 	return report
 }
@@ -96,30 +102,39 @@ func (p *pauses) keep(tries map[try]bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	maps.DeleteFunc(p.failed, func(tried try, _ failedTry) bool { return !tries[tried] })
-	p.reportTrouble()
+	p.reportTroubles()
 }
 
-// reportTrouble reports the tries that have failed more than once. mu is held.
-func (p *pauses) reportTrouble() {
-	var lasting []try
+// reportTroubles reports the tries that have failed more than once. mu is held.
+func (p *pauses) reportTroubles() {
+	lasting := map[string][]try{routesTrouble: nil, toPatch: nil}
 	for tried, failed := range p.failed {
 		if failed.isRepeated {
-			lasting = append(lasting, tried)
+			subject := routesTrouble
+			if tried.right != "" && rights.IsMissing(failed.cause) {
+				subject = tried.right
+			}
+			lasting[subject] = append(lasting[subject], tried)
 		}
 	}
-	if len(lasting) == 0 {
-		p.trouble(routesTrouble, nil)
-		return
+	for subject, all := range lasting {
+		p.trouble(subject, p.causeOf(all))
 	}
-	// The same one of many, so that the reason changes seldom.
-	named := slices.MinFunc(lasting, func(a, b try) int {
+}
+
+// causeOf names one of the tries, always the same, so that the reason changes seldom. mu is held.
+func (p *pauses) causeOf(tries []try) error {
+	if len(tries) == 0 {
+		return nil
+	}
+	named := slices.MinFunc(tries, func(a, b try) int {
 		return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.input, b.input))
 	})
 	cause := fmt.Errorf("%s: %w", named.step, p.failed[named].cause)
-	if others := len(lasting) - 1; others > 0 {
+	if others := len(tries) - 1; others > 0 {
 		cause = fmt.Errorf("%w (further failures: %d)", cause, others)
 	}
-	p.trouble(routesTrouble, cause)
+	return cause
 }
 
 // shownNodes gives upstream a lister of the nodes that show selects.

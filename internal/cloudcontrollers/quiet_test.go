@@ -9,19 +9,23 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	cloudprovider "k8s.io/cloud-provider"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
 	"k8s.io/klog/v2"
@@ -325,6 +329,67 @@ func TestNodeRoute_DeletionFails_IsATroubleUntilItSucceeds(t *testing.T) {
 	})
 }
 
+func TestNodeRoute_ConditionsCannotBeWritten_AreTriedLaterEachTimeAndATrouble(t *testing.T) {
+	resource := v1.Resource("nodes")
+	for name, test := range map[string]struct {
+		err     error
+		subject string
+	}{
+		"a right is missing": {
+			apierrors.NewForbidden(resource, "", errors.New("no rule")),
+			"permission to patch nodes/status for routes",
+		},
+		"a webhook denies it": {
+			apierrors.NewForbidden(resource, "",
+				errors.New(`admission webhook "x" denied the request: no`)),
+			"routes",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recordKlog(t)
+			synctest.Test(t, func(t *testing.T) {
+				nodes := []*v1.Node{podNode(19)} // without an address
+				for i := range 19 {
+					nodes = append(nodes, podNode(i, fmt.Sprintf("10.1.0.%d", i+1)))
+				}
+				var refused atomic.Int32
+				var isAllowed atomic.Bool
+				tm, cloud := quietTerm(t, func(tm *term) (cloudcontrollers.Run, error) {
+					tm.client.PrependReactor("patch", "nodes/status",
+						func(clienttesting.Action) (bool, runtime.Object, error) {
+							if isAllowed.Load() {
+								return false, nil, nil
+							}
+							refused.Add(1)
+							return true, nil, test.err
+						})
+					return routed(tm)
+				}, nodes...)
+				pass(60)
+				if n := refused.Load(); n < 20*10 || n > 20*14 {
+					t.Errorf("%d conditions were written in ten minutes, want 200 to 280", n)
+				}
+				if n := count(cloud, "CreateRoute"); n != 19 {
+					t.Errorf("CreateRoute was called %d times, want 19", n)
+				}
+				tm.mustHaveTroubles(t, map[string]string{
+					test.subject: "write the condition NetworkUnavailable of node node-0: " +
+						test.err.Error() + " (further failures: 19)",
+				})
+				isAllowed.Store(true)
+				pass(7)
+				if got := tm.network(t, "node-7"); got != "False RouteCreated" {
+					t.Errorf("the condition of a node with a route is %q", got)
+				}
+				if got := tm.network(t, "node-19"); got != "True NoRouteCreated" {
+					t.Errorf("the condition of a node without an address is %q", got)
+				}
+				tm.mustHaveTroubles(t, nil)
+			})
+		})
+	}
+}
+
 // The answer to a creation may be lost, and another client may delete a leftover.
 func TestNodeRoute_FailedTryHadItsEffect_IsNoTrouble(t *testing.T) {
 	recordKlog(t)
@@ -496,7 +561,7 @@ func TestGoroutines_OfBroadcasters_OnlyWithRoutes(t *testing.T) {
 // broadcasters returns the stacks of the goroutines of client-go's broadcasters.
 func broadcasters() (found []string) {
 	all := make([]byte, 1<<20)
-	all = all[:runtime.Stack(all, true)]
+	all = all[:goruntime.Stack(all, true)]
 	for stack := range strings.SplitSeq(string(all), "\n\n") {
 		if strings.Contains(stack, "client-go/tools/record") ||
 			strings.Contains(stack, "watch.(*Broadcaster)") {

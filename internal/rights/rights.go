@@ -31,7 +31,7 @@ func (m *Missing) Wrote(right, name string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch isMissing := len(m.of[right]) > 0; {
-	case apierrors.IsForbidden(err) && !IsDenied(err):
+	case IsMissing(err):
 		if !isMissing {
 			m.of[right] = map[string]bool{}
 		}
@@ -56,6 +56,9 @@ func (m *Missing) Forget(isGone func(name string) bool) {
 		}
 	}
 }
+
+// IsMissing reports whether a request failed for lack of a right.
+func IsMissing(err error) bool { return apierrors.IsForbidden(err) && !IsDenied(err) }
 
 // IsDenied reports whether an admission webhook or policy has denied a request, which is not a
 // missing right. A webhook chooses code and reason of its answer.
