@@ -3,9 +3,11 @@ package cloudcontrollers
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 	routecontroller "k8s.io/cloud-provider/controllers/route"
 	// route.New panics unless the gate it reads is registered in the process's feature gate.
 	_ "k8s.io/controller-manager/pkg/features/register"
@@ -46,11 +48,18 @@ func NodeRoute(
 	}
 	passes.client = conditionClient{client, passes.wroteCondition}
 	controller, err := routecontroller.New(passes, withoutEvents{passes.client},
-		shownNodes{nodes, passes.show}, t.ClusterName(), cidrs)
+		shownNodes{nodes, passes.show, passes.handle}, t.ClusterName(), cidrs)
 	if err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) error {
+		var retries sync.WaitGroup
+		defer retries.Wait()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel() // also after a panic
+		if passes.handler != nil {
+			retries.Go(func() { wait.UntilWithContext(ctx, passes.retry, period) })
+		}
 		controller.Run(ctx, period, t.Metrics())
 		return nil
 	}, nil

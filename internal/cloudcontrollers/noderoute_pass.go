@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	cloudprovider "k8s.io/cloud-provider"
@@ -50,6 +51,11 @@ type routePasses struct {
 	// recorder writes the events.
 	recorder record.EventRecorder
 
+	// handler is upstream's handler of changes of nodes. Upstream has one only with the feature
+	// gate CloudControllerManagerWatchBasedRoutesReconciliation, with which it makes no periodic
+	// pass.
+	handler cache.ResourceEventHandler
+
 	// shown are the nodes of the pass. Upstream lists the nodes after the routes, in the same
 	// goroutine.
 	shown []*v1.Node
@@ -59,6 +65,18 @@ type routePasses struct {
 
 // show returns the nodes of the pass.
 func (p *routePasses) show([]*v1.Node) []*v1.Node { return p.shown }
+
+// handle keeps upstream's handler.
+func (p *routePasses) handle(handler cache.ResourceEventHandler) { p.handler = handler }
+
+// retry makes upstream begin a pass if a step of the last one has failed and its pause has ended.
+// To upstream, it is a resync of a node, which leads to a pass without being a change.
+func (p *routePasses) retry(context.Context) {
+	if p.pauses.isDue() {
+		node := &v1.Node{}
+		p.handler.OnUpdate(node, node)
+	}
+}
 
 // ListRoutes implements cloudprovider.Routes. It begins a pass.
 func (p *routePasses) ListRoutes(

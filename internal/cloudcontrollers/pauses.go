@@ -8,11 +8,6 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
-	coreinformers "k8s.io/client-go/informers/core/v1"
-	corelisters "k8s.io/client-go/listers/core/v1"
-
 	"github.com/fxccm/fxccm/internal/rights"
 )
 
@@ -97,6 +92,18 @@ func (p *pauses) last(tried try) bool {
 	return time.Since(failed.at) < failed.pause
 }
 
+// isDue reports whether the pause after a failure has ended.
+func (p *pauses) isDue() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, failed := range p.failed {
+		if time.Since(failed.at) >= failed.pause {
+			return true
+		}
+	}
+	return false
+}
+
 // keep forgets all failures except those of the tries.
 func (p *pauses) keep(tries map[try]bool) {
 	p.mu.Lock()
@@ -135,29 +142,4 @@ func (p *pauses) causeOf(tries []try) error {
 		cause = fmt.Errorf("%w (further failures: %d)", cause, others)
 	}
 	return cause
-}
-
-// shownNodes gives upstream a lister of the nodes that show selects.
-type shownNodes struct {
-	coreinformers.NodeInformer
-	show func(all []*v1.Node) []*v1.Node
-}
-
-// Lister implements coreinformers.NodeInformer.
-func (n shownNodes) Lister() corelisters.NodeLister {
-	return shownLister{n.NodeInformer.Lister(), n.show}
-}
-
-type shownLister struct {
-	corelisters.NodeLister
-	show func(all []*v1.Node) []*v1.Node
-}
-
-// List implements corelisters.NodeLister.
-func (l shownLister) List(selector labels.Selector) ([]*v1.Node, error) {
-	all, err := l.NodeLister.List(selector)
-	if err != nil {
-		return nil, err
-	}
-	return l.show(all), nil
 }

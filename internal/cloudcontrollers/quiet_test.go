@@ -23,11 +23,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	cloudprovider "k8s.io/cloud-provider"
+	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	controllersmetrics "k8s.io/component-base/metrics/prometheus/controllers"
+	"k8s.io/controller-manager/pkg/features"
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
@@ -414,6 +417,55 @@ func TestNodeRoute_FailedTryHadItsEffect_IsNoTrouble(t *testing.T) {
 			t.Errorf("the condition is %q", got)
 		}
 		tm.mustHaveTroubles(t, nil)
+	})
+}
+
+// With the feature gate, upstream makes a pass only after a change of a node.
+func TestNodeRoute_PassesFollowChangesOfNodes_FailuresAreTriedAgain(t *testing.T) {
+	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate,
+		features.CloudControllerManagerWatchBasedRoutesReconciliation, true)
+	log := recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed)
+		if err := cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {
+			t.Fatal(err)
+		}
+		cloud.On("ListRoutes").Fail(errors.New("503 Service Unavailable"))
+		if _, err := tm.client.CoreV1().Nodes().Create(t.Context(), podNode(1, "10.1.0.1"),
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(60)
+		if n := count(cloud, "ListRoutes"); n < 8 || n > 16 {
+			t.Errorf("ListRoutes was called %d times in ten minutes, want 8 to 16", n)
+		}
+		// Upstream logs each failure, and that it tries again.
+		if lines := errorLines(log.take()); len(lines) > 16 {
+			t.Errorf("%d errors are logged in ten minutes", len(lines))
+		}
+		tm.mustHaveTroubles(t, map[string]string{
+			"routes": "list the routes: 503 Service Unavailable",
+		})
+		cloud.ClearFaults()
+		cloud.On("CreateRoute").Fail(errors.New("quota exceeded"))
+		pass(60)
+		if n := count(cloud, "CreateRoute"); n < 8 || n > 16 {
+			t.Errorf("CreateRoute was called %d times in ten minutes, want 8 to 16", n)
+		}
+		if got := tm.network(t, "node-1"); got != "True NoRouteCreated" {
+			t.Errorf("the condition is %q", got)
+		}
+		cloud.ClearFaults()
+		pass(9)
+		if got := tm.network(t, "node-1"); got != "False RouteCreated" {
+			t.Errorf("the condition is %q", got)
+		}
+		tm.mustHaveTroubles(t, nil)
+		cloud.ResetCalls()
+		pass(60)
+		if n := count(cloud, "ListRoutes"); n > 0 {
+			t.Errorf("the routes were listed %d times although nothing had failed", n)
+		}
 	})
 }
 
