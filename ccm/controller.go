@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/cloud-provider/names"
 
 	"github.com/fxccm/fxccm/internal/cloudcontrollers"
@@ -152,6 +153,11 @@ func (t ownTerm) ClusterName() string { return t.run.config.ClusterName }
 
 // NodeRecord implements cloudcontrollers.Term.
 func (t ownTerm) NodeRecord() *nodes.Record { return t.run.nodes }
+
+// Recorder implements cloudcontrollers.Term.
+func (t ownTerm) Recorder(source string) record.EventRecorder {
+	return termRecorder{t.Term.Recorder(source), t.run.hasClosed}
+}
 
 // ReportTrouble implements cloudcontrollers.Term.
 func (t ownTerm) ReportTrouble(subject string, cause error) { t.run.reportTrouble(subject, cause) }

@@ -464,10 +464,13 @@ func (t *termRun) idle(ctx context.Context) error {
 	return errors.Join(t.tasks.Wait(ctx, 0, nil), t.fence.WaitQuiet(ctx, 0))
 }
 
+// hasClosed reports whether the fence has closed.
+func (t *termRun) hasClosed() bool { return t.fence.Cause() != nil }
+
 // reportTrouble reports a problem of the four cloud controllers, and its end with nil. Its begin is
-// an event.
+// an event. As with [termRecorder], an error after the close of the fence is no problem.
 func (t *termRun) reportTrouble(subject string, cause error) {
-	if t.troubles.report(subject, cause) {
+	if !t.hasClosed() && t.troubles.report(subject, cause) {
 		t.warn("ControllerProblem", subject+": "+cause.Error())
 	}
 }
