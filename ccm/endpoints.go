@@ -72,5 +72,5 @@ func (t ownTerm) EndpointInformers() (informers.SharedInformerFactory, error) {
 			informerview.RefuseNames(t.run.fail, members.TrimEndpointSlice)))
 	return informerview.New(factory, informerview.WithPanicHandler(func(err error) {
 		t.run.fail(fmt.Errorf("event handler: %w", err))
-	})), nil
+	}), informerview.WithFailureHandler(t.run.reportInformer)), nil
 }

@@ -53,10 +53,10 @@ func (m *Manager) LivenessChecks() []Check {
 }
 
 // ReadinessChecks report whether the Manager leads or is ready to lead: "ccm" fails if the Manager
-// is stopped, degraded, draining, or opens a term. Problems that the provider reports, controllers
-// that have failed and are retried, and the number of nodes whose initialization has failed are in
-// its detail. They do not fail the check, because the other controllers serve, and another replica
-// would have the same cloud and rights.
+// is stopped, degraded, draining, or opens a term. [Status].Troubles, controllers that have failed
+// and are retried, and the number of nodes whose initialization has failed are in its detail. They
+// do not fail the check, because the other controllers serve, and another replica would have the
+// same cloud and rights.
 func (m *Manager) ReadinessChecks() []Check {
 	return []Check{{Name: "ccm", Check: m.checkReady, Detail: m.readyDetail}}
 }
@@ -74,9 +74,8 @@ func (m *Manager) checkReady(*http.Request) error {
 	return errors.New(string(status.State))
 }
 
-// readyDetail lists the problems that the provider reports and the failed controllers, and counts
-// the failed nodes, without their causes: readiness is served to anonymous callers, and Status is
-// not.
+// readyDetail lists the troubles and the failed controllers, and counts the failed nodes, without
+// their causes: readiness is served to anonymous callers, and Status is not.
 func (m *Manager) readyDetail() string {
 	detail := "ok"
 	status, _ := m.snapshot()

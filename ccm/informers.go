@@ -2,6 +2,7 @@ package ccm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -35,8 +36,9 @@ func (t *termRun) makeInformers() error {
 	panics := informerview.WithPanicHandler(func(err error) {
 		t.fail(fmt.Errorf("event handler: %w", err))
 	})
+	failures := informerview.WithFailureHandler(t.reportInformer)
 	if t.shared != nil {
-		t.informers = t.shared.View(panics)
+		t.informers = t.shared.View(panics, failures)
 		return nil
 	}
 	client, err := t.clients.Client(informersClient)
@@ -46,8 +48,21 @@ func (t *termRun) makeInformers() error {
 	factory := informers.NewSharedInformerFactoryWithOptions(
 		informerview.ListingClient(client), t.resync(),
 		informers.WithTransform(t.transform()))
-	t.informers = informerview.New(factory, panics)
+	t.informers = informerview.New(factory, panics, failures)
 	return nil
+}
+
+// reportInformer reports an informer that cannot list or watch its resource, and the end of that
+// with nil. Before the first sync the state of the term reports it. The status has no problems of
+// controllers without leader election.
+func (t *termRun) reportInformer(resource string, cause error) {
+	switch {
+	case t.provider == nil:
+		return
+	case cause != nil:
+		cause = errors.New(explain(cause))
+	}
+	t.reportTrouble("informer of "+resource, cause)
 }
 
 // resync draws the resync period between MinResyncPeriod and twice it, as upstream.

@@ -20,10 +20,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	clientfake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -332,6 +336,59 @@ func TestRoutes_CannotBeListed_StatusReadinessAndOneEventReportItUntilTheyCan(t 
 		synctest.Wait()
 		if s := m.Status(); len(s.Troubles) > 0 || ready.Detail() != "ok" {
 			t.Errorf("after the routes are listed again: %+v", s)
+		}
+	})
+}
+
+// A watch ends after minutes at the latest. The right may have been taken meanwhile.
+func TestInformer_FailsAfterItsSync_StatusReadinessAndOneEventReportItUntilItWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := clientfake.NewClientset()
+		var isForbidden atomic.Bool
+		forbidden := apierrors.NewForbidden(v1.Resource("services"), "", errors.New("no rule"))
+		var watching atomic.Pointer[watch.FakeWatcher]
+		client.PrependReactor("list", "services",
+			func(clienttesting.Action) (bool, runtime.Object, error) {
+				return isForbidden.Load(), nil, forbidden
+			})
+		client.PrependWatchReactor("services",
+			func(clienttesting.Action) (bool, watch.Interface, error) {
+				if isForbidden.Load() {
+					return true, nil, forbidden
+				}
+				watcher := watch.NewFake()
+				watching.Store(watcher)
+				return true, watcher, nil
+			})
+		p := sharedParams(t, client, "service-lb-controller")
+		recorder := recordEvents(&p)
+		m, _ := start(t, p)
+		waitReady(t, m)
+		synctest.Wait()
+		isForbidden.Store(true)
+		watching.Load().Stop()
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if s := m.Status(); !s.Ready || s.Term != 1 || len(s.Troubles) != 1 ||
+			s.Troubles[0].Subject != "informer of services" ||
+			!strings.Contains(s.Troubles[0].Reason, "lacks RBAC rules") ||
+			!strings.Contains(s.Troubles[0].Reason, "no rule") {
+			t.Errorf("after ten minutes: %+v", s)
+		}
+		ready := m.ReadinessChecks()[0]
+		if detail := ready.Detail(); ready.Check(nil) != nil ||
+			!strings.Contains(detail, "problem with informer of services since ") {
+			t.Errorf("readiness: %v, %q", ready.Check(nil), detail)
+		}
+		mustHaveEvent(t, recorder, "Warning ControllerProblem informer of services: ", "no rule")
+		if n := len(recorder.Events); n > 0 {
+			t.Errorf("%d further events for one problem", n)
+		}
+		isForbidden.Store(false)
+		time.Sleep(4 * time.Minute)
+		synctest.Wait()
+		if s := m.Status(); len(s.Troubles) > 0 || ready.Detail() != "ok" {
+			t.Errorf("after the right is back: %+v", s)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -16,6 +17,11 @@ import (
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
+
+func init() {
+	// One handler pauses after each error, by a clock that all bubbles of synctest share.
+	utilruntime.ErrorHandlers = nil
+}
 
 // emptyCloud is a cloud without interfaces.
 func emptyCloud(opts ...fake.Option) cloudprovider.Interface {

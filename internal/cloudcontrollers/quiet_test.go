@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/informers"
 	kubefake "k8s.io/client-go/kubernetes/fake"
@@ -425,6 +426,10 @@ func TestNodeRoute_PassesFollowChangesOfNodes_FailuresAreTriedAgain(t *testing.T
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate,
 		features.CloudControllerManagerWatchBasedRoutesReconciliation, true)
 	log := recordKlog(t)
+	handlers := utilruntime.ErrorHandlers
+	// The other handler pauses after each error, by a clock that all bubbles share.
+	utilruntime.ErrorHandlers = handlers[:1]
+	t.Cleanup(func() { utilruntime.ErrorHandlers = handlers })
 	synctest.Test(t, func(t *testing.T) {
 		tm, cloud := quietTerm(t, routed)
 		if err := cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {

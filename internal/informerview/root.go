@@ -22,6 +22,9 @@ type root struct {
 	host bool
 
 	mu sync.Mutex
+	// failing gets the failures of the requested informers. It is nil without such a handler, and
+	// after the end of the view.
+	failing failureHandler
 	// requested are the informers that the view waits for.
 	requested map[*source]struct{}
 	// running reports that the view has started its own informers. They end when informersDone is
@@ -49,8 +52,21 @@ func (r *root) request(s *source) *source {
 	if r.requested == nil {
 		r.requested = map[*source]struct{}{}
 	}
+	if _, known := r.requested[s]; !known && r.failing != nil {
+		s.addHandler(r, r.failing)
+	}
 	r.requested[s] = struct{}{}
 	return s
+}
+
+// endReports removes the handler of failures.
+func (r *root) endReports() {
+	r.mu.Lock()
+	r.failing = nil
+	r.mu.Unlock()
+	for _, s := range r.requestedSources() {
+		s.removeHandler(r)
+	}
 }
 
 func (r *root) requestedSources() []*source {

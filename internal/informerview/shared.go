@@ -25,7 +25,9 @@ func NewShared(factory informers.SharedInformerFactory, stop <-chan struct{}) *S
 //
 // Resyncs are the host's: a handler gets them as a handler that the host adds itself.
 func (s *Shared) View(opts ...Option) *View {
+	o := apply(opts)
 	return newView(&root{
 		factory: s.factory, sources: s.sources, host: true, informersDone: s.stop,
-	}, apply(opts))
+		failing: o.failing,
+	}, o)
 }

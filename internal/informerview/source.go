@@ -5,15 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
+)
+
+const (
+	// failureTolerance is how long lists and watches of an informer may fail without a report. The
+	// API server may restart, or the network may fail for a moment.
+	failureTolerance = time.Minute
+	// recovery is the time without a failure after which an informer works. After a failure,
+	// client-go pauses for at most a minute, and the API server answers within a minute.
+	recovery = 3 * time.Minute
 )
 
 // sources are the informers of one factory.
@@ -38,7 +50,7 @@ func (s *sources) of(informer cache.SharedIndexInformer, name string, object ref
 	}
 	added := &source{
 		informer: informer, name: name, object: object,
-		indexers: map[string]<-chan struct{}{},
+		indexers: map[string]<-chan struct{}{}, handlers: map[*root]failureHandler{},
 	}
 	added.observe()
 	s.known[identity] = added
@@ -59,8 +71,17 @@ type source struct {
 	mu sync.Mutex
 	// started is true when the informer is known to have been started.
 	started bool
-	// lastError is why the last list or watch failed.
-	lastError error
+	// lastError is why the last list or watch failed, and lastFailure is when.
+	lastError   error
+	lastFailure time.Time
+	// failingSince is when the first of the consecutive failures was. client-go reports no success,
+	// so failures are consecutive unless recovery lies between them.
+	failingSince time.Time
+	// recovered reports the end of the failures, recovery after the last one. It is nil before the
+	// first report of a failure.
+	recovered *time.Timer
+	// handlers are the handlers of the views that have requested the informer.
+	handlers map[*root]failureHandler
 	// indexers holds the indexers that were added through views. Each is in use until its channel
 	// is closed.
 	indexers map[string]<-chan struct{}
@@ -90,9 +111,51 @@ func (s *source) failed(err error) {
 	if errors.Is(err, io.EOF) {
 		return
 	}
+	if s.noteFailure(err) {
+		s.report(err)
+	}
+}
+
+// noteFailure reports whether the informer has synced and has failed for long.
+func (s *source) noteFailure(err error) (isLong bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastError = err
+	now := time.Now()
+	if now.Sub(s.lastFailure) >= recovery {
+		s.failingSince = now
+	}
+	s.lastError, s.lastFailure = err, now
+	if now.Sub(s.failingSince) < failureTolerance || !s.informer.HasSynced() {
+		return false
+	}
+	if s.recovered == nil {
+		s.recovered = time.AfterFunc(recovery, func() { s.report(nil) })
+	} else {
+		s.recovered.Reset(recovery)
+	}
+	return true
+}
+
+// report calls the handlers of the views.
+func (s *source) report(cause error) {
+	s.mu.Lock()
+	handlers := slices.Collect(maps.Values(s.handlers))
+	s.mu.Unlock()
+	for _, handle := range handlers {
+		handle(s.name, cause)
+	}
+}
+
+func (s *source) addHandler(of *root, handler failureHandler) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers[of] = handler
+}
+
+func (s *source) removeHandler(of *root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.handlers, of)
 }
 
 func (s *source) reason() error {

@@ -1,5 +1,5 @@
-// Package informerview gives a term its shared informers: it records why an informer has not
-// synced, and removes the term's event handlers when the term ends.
+// Package informerview gives a term its shared informers: it records why an informer has not synced
+// or fails later, and removes the term's event handlers when the term ends.
 //
 // A [View] wraps a factory: the term's own, or the host's ([Shared]). A [View.Scope] is a part of a
 // view that can be ended alone, such as that of a controller that restarts.
@@ -54,7 +54,7 @@ type View struct {
 // New returns a view of the term's own factory, which is shut down with the view.
 func New(factory informers.SharedInformerFactory, opts ...Option) *View {
 	o := apply(opts)
-	return newView(&root{factory: factory, sources: newSources()}, o)
+	return newView(&root{factory: factory, sources: newSources(), failing: o.failing}, o)
 }
 
 func newView(root *root, o options) *View {
@@ -172,6 +172,9 @@ func (v *View) Close() {
 func (v *View) finish(why error) {
 	v.markOver(why)
 	v.end.Do(func() {
+		if v.parent == nil {
+			v.root.endReports()
+		}
 		scopes, handlers := v.scopesAndHandlers()
 		for _, scope := range scopes {
 			scope.finish(why)

@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -50,6 +56,138 @@ func TestOwnView_TermEnds_InformersAndHandlersEnd(t *testing.T) {
 			t.Errorf("AddEventHandler after the term: error %v, expected %v", err,
 				informerview.ErrTermOver)
 		}
+	})
+}
+
+// flakyNodes lets the API server refuse lists, watches or both of nodes.
+type flakyNodes struct {
+	noList, noWatch atomic.Bool
+	// watching is the last watch.
+	watching atomic.Pointer[watch.FakeWatcher]
+}
+
+func (f *flakyNodes) serve(client *fake.Clientset) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no rule"))
+	client.PrependReactor("list", "nodes",
+		func(clienttesting.Action) (bool, runtime.Object, error) {
+			return f.noList.Load(), nil, forbidden
+		})
+	client.PrependWatchReactor("nodes",
+		func(clienttesting.Action) (bool, watch.Interface, error) {
+			if f.noWatch.Load() {
+				return true, nil, forbidden
+			}
+			watcher := watch.NewFake()
+			f.watching.Store(watcher)
+			return true, watcher, nil
+		})
+}
+
+// refuse refuses lists or watches from now on, and ends the current watch.
+func (f *flakyNodes) refuse(noList, noWatch bool) {
+	f.noList.Store(noList)
+	f.noWatch.Store(noWatch)
+	if noWatch {
+		f.watching.Load().Stop()
+	}
+}
+
+// failures are the informers that a view reports as failing.
+type failures struct {
+	mu sync.Mutex
+	of map[string]string
+}
+
+func (f *failures) note(resource string, cause error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of == nil {
+		f.of = map[string]string{}
+	}
+	delete(f.of, resource)
+	if cause != nil {
+		f.of[resource] = cause.Error()
+	}
+}
+
+func (f *failures) expect(t *testing.T, when, want string) {
+	t.Helper()
+	settle(t)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if got := f.of["nodes"]; (got == "") != (want == "") || !strings.Contains(got, want) {
+		t.Errorf("%s: the reported failure is %q, expected %q", when, got, want)
+	}
+}
+
+func TestView_InformerFailsAfterItsSync_IsReportedUntilItWorks(t *testing.T) {
+	for name, test := range map[string]struct {
+		noList, noWatch bool
+	}{
+		"lists and watches": {true, true},
+		"watches":           {false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, server, reported := fake.NewClientset(), &flakyNodes{}, &failures{}
+				server.serve(client)
+				view := informerview.New(informers.NewSharedInformerFactory(client, 0),
+					informerview.WithFailureHandler(reported.note))
+				ctx, cancel := context.WithCancel(t.Context())
+				view.Scope().Core().V1().Nodes().Informer()
+				view.StartWithContext(ctx)
+				if err := view.WaitForSync(ctx); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					time.Sleep(5 * time.Minute)
+					server.refuse(test.noList, test.noWatch)
+					time.Sleep(10 * time.Second)
+					server.refuse(false, false)
+					reported.expect(t, "after ten seconds", "")
+				}
+				time.Sleep(5 * time.Minute)
+				reported.expect(t, "before the failure", "")
+				server.refuse(test.noList, test.noWatch)
+				for range 10 {
+					time.Sleep(3 * time.Minute)
+					reported.expect(t, "during the failure", "no rule")
+				}
+				server.refuse(false, false)
+				time.Sleep(4 * time.Minute)
+				reported.expect(t, "after the failure", "")
+				cancel()
+				view.Shutdown()
+			})
+		})
+	}
+}
+
+func TestSharedView_InformerFails_IsReportedToTheTermOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, server := newHost(t, 0), &flakyNodes{}
+		server.serve(h.client)
+		var all [2]failures
+		view := h.shared.View(informerview.WithFailureHandler(all[0].note))
+		view.Core().V1().Nodes().Informer()
+		view.StartWithContext(t.Context())
+		if err := view.WaitForSync(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		server.refuse(true, true)
+		time.Sleep(5 * time.Minute)
+		all[0].expect(t, "in the first term", "no rule")
+		view.Shutdown()
+		next := h.shared.View(informerview.WithFailureHandler(all[1].note))
+		next.Core().V1().Nodes().Informer()
+		time.Sleep(time.Minute)
+		all[1].expect(t, "in the second term", "no rule")
+		server.refuse(false, false)
+		time.Sleep(4 * time.Minute)
+		all[0].expect(t, "after the first term", "no rule")
+		all[1].expect(t, "after the failure", "")
+		next.Shutdown()
+		h.end()
 	})
 }
 

@@ -142,7 +142,7 @@ func All() []Event {
 		},
 		{
 			"Lease", "Warning", "ControllerProblem",
-			"The cloud controllers cannot do a part of their work, for lack of a right or because calls for routes fail again and again. They retry, and Status shows the problem until it ends.",
+			"The cloud controllers cannot do a part of their work, because a right is missing, changes of objects do not arrive, or calls for routes fail again and again. They retry, and Status shows the problem until it ends.",
 			"Read the message: it names the part and the cause.",
 		},
 		{
