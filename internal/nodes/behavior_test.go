@@ -209,6 +209,59 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"Annotations and taints of a node that change every second lead to no further lookup",
+		"seen: a lookup for each change, after a failure and for a node of another component",
+		"few calls of a node that fails: got false",
+		func(w *world) error {
+			change := func(i int) {
+				w.change("node-1", func(n *v1.Node) {
+					n.Annotations = map[string]string{"example.com/heartbeat": fmt.Sprint(i)}
+					n.Spec.Taints = append(n.Spec.Taints[:1:1], v1.Taint{
+						Key: fmt.Sprint("example.com/", i), Effect: v1.TaintEffectNoSchedule,
+					})
+				})
+				w.wait(time.Second)
+			}
+			defer w.start()()
+			w.fail("metadata", errDown)
+			w.addNode("node-1", fresh, func(n *v1.Node) { slices.Reverse(n.Spec.Taints) })
+			for i := range 60 {
+				change(i)
+			}
+			failing := w.count("metadata")
+			w.fail("metadata", nil) // without an instance, the node is another component's
+			w.wait(10 * time.Second)
+			known := w.count("metadata")
+			for i := range 60 {
+				change(i)
+			}
+			return errors.Join(want("few calls of a node that fails", failing <= 20, true),
+				want("calls of another component's node", w.count("metadata"), known))
+		},
+	},
+	{
+		"A change of the --node-ip, labels or provider ID of a node that waits leads to a lookup at once",
+		"", "",
+		func(w *world) error {
+			defer w.start()()
+			w.fail("metadata", errDown)
+			w.addNode("node-1", fresh)
+			w.wait(5 * time.Minute) // the pauses are 30 seconds by now
+			for what, change := range map[string]func(*v1.Node){
+				"--node-ip":   nodeIP("10.0.0.1"),
+				"label":       func(n *v1.Node) { n.Labels["example.com/rack"] = "7" },
+				"provider ID": func(n *v1.Node) { n.Spec.ProviderID = "test://node-1" },
+			} {
+				before := w.count("metadata")
+				w.change("node-1", change)
+				if err := want(what, w.count("metadata") > before, true); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
 		"A node that is initialized without an address gets it soon after the cloud knows it",
 		"k3s-io/k3s#4218", "addresses: got [node-1]",
 		func(w *world) error {

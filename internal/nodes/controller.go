@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	cloudprovider "k8s.io/cloud-provider"
+	"k8s.io/cloud-provider/api"
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/members"
@@ -205,12 +207,11 @@ func (c *Controller) gone(object any) {
 }
 
 // sameInstance reports whether an attempt for either version of a node has the same result. The
-// kubelet changes the conditions of a node all the time.
+// kubelet and other agents change the conditions, taints and annotations of a node all the time.
 func sameInstance(a, b *v1.Node) bool {
+	const nodeIP = api.AnnotationAlphaProvidedIPAddr
 	return a.UID == b.UID && a.Spec.ProviderID == b.Spec.ProviderID &&
-		equality.Semantic.DeepEqual(a.Labels, b.Labels) &&
-		equality.Semantic.DeepEqual(a.Annotations, b.Annotations) &&
-		equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints) &&
+		maps.Equal(a.Labels, b.Labels) && a.Annotations[nodeIP] == b.Annotations[nodeIP] &&
 		equality.Semantic.DeepEqual(a.Status.Addresses, b.Status.Addresses)
 }
 

@@ -25,6 +25,7 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
 
 * A node with the taint ` + "`node.cloudprovider.kubernetes.io/uninitialized`" + ` is looked up at once. After a failure it is looked up again after 1 second. The pause grows to 5 seconds
   in the first minute, and then to a tenth of the time for which the node has failed, at most 30 seconds. A provider gets at most 10 of these lookups a second, after a burst of 1,000.
+  A change of its provider ID, labels, addresses or ` + "`--node-ip`" + ` starts a lookup at once. Other annotations and taints do not, because agents change them every few seconds.
 * A node that has failed for a minute gets the event ` + "`InitializationFailed`" + `. It gets the event at once if only a person can end the failure, such as a missing right or an address of the kubelet's ` + "`--node-ip`" + ` that the instance does not have,
   and after 15 seconds if the provider serves no instances, because another cloud controller manager may initialize the node. ` + "`Status`" + ` has the cause of each node that waits, at once.
   The detail of readiness, ` + "`/readyz?verbose`" + `, has the number of the nodes that have failed.

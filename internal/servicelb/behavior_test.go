@@ -578,7 +578,7 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"Another address, label, annotation or taint of a node leads to one update of each load balancer",
+		"Another address, label or taint of a node leads to one update of each load balancer",
 		"kubernetes/kubernetes#92518, kubernetes/cloud-provider-aws#824",
 		"first address: got [], want [update]",
 		func(w *world) error {
@@ -606,12 +606,6 @@ var behaviors = []behavior{
 					"10.0.0.3",
 				},
 				{
-					"annotation", func(n *v1.Node) {
-						n.Annotations = map[string]string{"weight": "2"}
-					},
-					"10.0.0.3",
-				},
-				{
 					"taint", func(n *v1.Node) {
 						n.Spec.Taints = append(n.Spec.Taints, v1.Taint{Key: "example.com/drained"})
 					},
@@ -630,6 +624,25 @@ var behaviors = []behavior{
 				}
 			}
 			return nil
+		},
+	},
+	{
+		"An annotation of a node that changes every few seconds leads to no update and no event",
+		"", "",
+		func(w *world) error {
+			defer w.start(onlyDefault).stop()
+			w.add("web")
+			w.wait(time.Second)
+			before := len(w.events("Normal"))
+			w.forgetCalls()
+			for i := range 60 {
+				w.changeNode("node-1", func(n *v1.Node) {
+					n.Annotations = map[string]string{"example.com/heartbeat": fmt.Sprint(i)}
+				})
+				w.wait(10 * time.Second)
+			}
+			return errors.Join(want("calls", w.methods(), []string(nil)),
+				want("events", len(w.events("Normal")), before))
 		},
 	},
 	{

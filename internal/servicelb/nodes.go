@@ -17,7 +17,9 @@ func (c *Controller) isCandidate(node *v1.Node) bool {
 	return c.Nodes.Matches(labels.Set(node.Labels)) && members.IsCandidate(node)
 }
 
-// sameMember reports whether two versions of a node are the same to every load balancer.
+// sameMember reports whether two versions of a node are the same to every load balancer. Agents
+// write annotations every few seconds. No provider is known to read them for load balancers, and
+// upstream's controller does not compare them.
 func (c *Controller) sameMember(a, b *v1.Node) bool {
 	if !c.isCandidate(a) || !c.isCandidate(b) {
 		return c.isCandidate(a) == c.isCandidate(b)
@@ -25,7 +27,7 @@ func (c *Controller) sameMember(a, b *v1.Node) bool {
 	return a.UID == b.UID && a.Spec.ProviderID == b.Spec.ProviderID &&
 		members.IsLeaving(a) == members.IsLeaving(b) &&
 		equality.Semantic.DeepEqual(a.Status.Addresses, b.Status.Addresses) &&
-		maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
+		maps.Equal(a.Labels, b.Labels) &&
 		equality.Semantic.DeepEqual(taints(a), taints(b))
 }
 

@@ -29,8 +29,8 @@ that a program around it cannot mend.
 * A provider that has not finished (an `+"`api.RetryError`"+`) is asked again after the time that it names. The controller records no event then, and uses no worker between the calls.
 * After a failure the provider is asked again after 5 seconds, a pause that doubles up to 5 minutes. A change of the Service starts an attempt at once.
   While a change fails, the load balancer still gets its nodes. A failure that stays is one line of the log, and a Warning at most every 30 minutes.
-* Each load balancer is updated when a node becomes a member or no longer is one, and when its addresses, provider ID, labels, annotations or taints change. Taints that
-  begin with `+"`node.kubernetes.io/`"+` do not count. The first update is at once, and later ones are at most one a second.
+* Each load balancer is updated when a node becomes a member or no longer is one, and when its addresses, provider ID, labels or taints change. Annotations, and taints that
+  begin with `+"`node.kubernetes.io/`"+`, do not count. The first update is at once, and later ones are at most one a second.
 * The controller does not pass a node that has the label `+"`node.kubernetes.io/exclude-from-external-load-balancers`"+` with a value other than `+"`false`"+`, that is being deleted,
   that has the cluster autoscaler's taint `+"`ToBeDeletedByClusterAutoscaler`"+` or Karpenter's `+"`karpenter.sh/disrupted`"+`, that has the taint `+"`node.cloudprovider.kubernetes.io/shutdown`"+`
   because its instance is shut down, or that is not ready and has the condition `+"`NetworkUnavailable`"+` or has not been ready since it registered. Other nodes that are not ready stay
