@@ -547,6 +547,23 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A deletion of a node that fails again and again has one event about its begin, and one about the failure in half an hour",
+		"seen: two events for each attempt, every 5 s", "begin: got ",
+		func(w *world) error {
+			w.forbid("delete")
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(20 * time.Minute)
+			if err := errors.Join(want("begin", len(w.events("DeletingNode")), 1),
+				want("failure", len(w.events("DeletingNodeFailed")), 1)); err != nil {
+				return err
+			}
+			w.wait(20 * time.Minute)
+			return errors.Join(want("begin later", len(w.events("DeletingNode")), 1),
+				want("failure later", len(w.events("DeletingNodeFailed")), 2))
+		},
+	},
+	{
 		"A missing right to patch nodes causes an event and is reported",
 		"kubernetes/cloud-provider-openstack#3225", "events: got 0, want 1",
 		func(w *world) error {

@@ -48,6 +48,8 @@ type Lifecycle struct {
 type failing struct {
 	since, next, told time.Time
 	text              string
+	// deleting: an event says that the node is being deleted.
+	deleting bool
 }
 
 // NewLifecycle returns a controller for a provider that serves instances.
@@ -170,9 +172,7 @@ func (l *Lifecycle) delete(ctx context.Context, node *v1.Node) error {
 	if time.Since(node.CreationTimestamp.Time) < youth && !l.Record.hasShown(node.UID) {
 		return errYoung
 	}
-	reference := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
-	l.Recorder.Eventf(reference, v1.EventTypeNormal, deletingNode,
-		"Deleting node %s because it does not exist in the cloud provider", node.Name)
+	l.announceDeletion(node)
 	err := l.Client.Nodes().Delete(ctx, node.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(node.UID)),
 	})
@@ -180,11 +180,27 @@ func (l *Lifecycle) delete(ctx context.Context, node *v1.Node) error {
 	if err == nil || isStale(err) {
 		return nil
 	}
-	if ctx.Err() == nil {
-		l.Recorder.Eventf(reference, v1.EventTypeWarning, deletingFailed,
-			"Failed deleting node %s: %v", node.Name, err)
+	return deletionError{err}
+}
+
+// A deletionError is the failure of a deletion.
+type deletionError struct{ error }
+
+// Unwrap returns the cause.
+func (e deletionError) Unwrap() error { return e.error }
+
+// announceDeletion records one event, however often the deletion is tried.
+func (l *Lifecycle) announceDeletion(node *v1.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	state := l.failing[node.UID]
+	if state.deleting {
+		return
 	}
-	return err
+	state.deleting = true
+	l.failing[node.UID] = state
+	l.Recorder.Eventf(node, v1.EventTypeNormal, deletingNode,
+		"Deleting node %s because it does not exist in the cloud provider", node.Name)
 }
 
 // settle decides when a node is checked again: without an error in the next pass.
@@ -214,6 +230,10 @@ func (l *Lifecycle) settle(ctx context.Context, node *v1.Node, err error) {
 		klog.FromContext(ctx).Error(err, "Node not checked; it is tried again", "node", node.Name)
 		if _, ok := errors.AsType[writeError](err); ok {
 			l.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
+		}
+		if _, ok := errors.AsType[deletionError](err); ok {
+			l.Recorder.Eventf(node, v1.EventTypeWarning, deletingFailed,
+				"Failed deleting node %s: %v", node.Name, err)
 		}
 	}
 	l.failing[node.UID] = state

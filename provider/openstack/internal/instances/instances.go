@@ -87,7 +87,7 @@ type Instances struct {
 	// told are the addresses in the last answer about a server, by its ID.
 	told  map[string]toldAddresses
 	swept time.Time
-	// results are those of the last lookups for new nodes, by name.
+	// results are those of the last lookups for new nodes, and of failed ones for others, by name.
 	results map[string]lookupResult
 	// episode is set while the mass deletion guard is active.
 	episode *episode

@@ -60,7 +60,7 @@ func (i *Instances) reportOf(node *v1.Node) Report {
 	return report
 }
 
-// lookupResult is the result of the last lookup for a new node; err is nil after a success.
+// lookupResult is the result of the last lookup for a node; err is nil after a success.
 type lookupResult struct {
 	err error
 	at  time.Time
@@ -100,21 +100,24 @@ func (i *Instances) NoteResult(
 		}
 	}
 	isNew := members.IsNew(node)
+	var replaced string
 	if !isNew {
-		i.recordReplaced(ctx, node, err)
+		replaced = i.textOfReplaced(ctx, node, err)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if !isNew {
-		delete(i.results, node.Name)
-		return
-	}
 	result := i.results[node.Name]
 	result.err, result.at = err, i.config.Clock.Now()
-	if err == nil {
+	switch {
+	case err == nil && !isNew:
+		delete(i.results, node.Name)
+		return
+	case err == nil:
 		result.failingSince = time.Time{}
-	} else {
+	case isNew:
 		i.recordFailure(node, &result)
+	case replaced != "":
+		i.warn(node, &result, events.ServerReplaced, replaced)
 	}
 	i.results[node.Name] = result
 }
@@ -126,14 +129,22 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 		result.failingSince = result.at
 	}
 	reason := nodeReason(result.err)
+	if reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupEventDelay {
+		return
+	}
+	i.warn(node, result, reason, "The node cannot be initialized: "+textOf(result.err))
+}
+
+// warn writes an event, unless a recent one has the same reason.
+func (i *Instances) warn(
+	node *v1.Node, result *lookupResult, reason events.Reason, text string,
+) {
 	if i.config.Recorder == nil ||
-		reason == result.reason && result.at.Sub(result.told) < eventInterval ||
-		reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupEventDelay {
+		reason == result.reason && result.at.Sub(result.told) < eventInterval {
 		return
 	}
 	result.reason, result.told = reason, result.at
-	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason),
-		"The node cannot be initialized: "+textOf(result.err))
+	i.config.Recorder.Event(node, v1.EventTypeWarning, string(reason), text)
 }
 
 // causes are the errors about which Nova has answered.
@@ -164,19 +175,20 @@ func textOf(err error) string {
 	return text + "; " + strings.ToLower(advice[:1]) + advice[1:]
 }
 
-// recordReplaced writes an event if the server of an initialized node is missing and another one
-// would be found for the node without its provider ID, which nothing changes.
-func (i *Instances) recordReplaced(ctx context.Context, node *v1.Node, err error) {
+// textOfReplaced is not empty if the server of an initialized node is missing and another one would
+// be found for the node without its provider ID, which nothing changes.
+func (i *Instances) textOfReplaced(ctx context.Context, node *v1.Node, err error) string {
 	s, invalid := i.subjectOf(node)
-	if i.config.Recorder == nil || invalid != nil || nodeReason(err) != events.ServerNotFound {
-		return
+	if invalid != nil || nodeReason(err) != events.ServerNotFound {
+		return ""
 	}
-	if other := i.successor(ctx, s); other != nil {
-		i.config.Recorder.Eventf(node, v1.EventTypeWarning, string(events.ServerReplaced),
-			"Nova: the server of the node's provider ID, %s, does not exist, but server %s has "+
-				"the name %s; delete the Node, so that the kubelet registers it again",
-			s.id, other.ID, other.Name)
+	other := i.successor(ctx, s)
+	if other == nil {
+		return ""
 	}
+	return fmt.Sprintf("Nova: the server of the node's provider ID, %s, does not exist, but server "+
+		"%s has the name %s; delete the Node, so that the kubelet registers it again",
+		s.id, other.ID, other.Name)
 }
 
 // successor returns another server with the name of the node, or with its system UUID and a similar
