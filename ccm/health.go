@@ -54,9 +54,9 @@ func (m *Manager) LivenessChecks() []Check {
 
 // ReadinessChecks report whether the Manager leads or is ready to lead: "ccm" fails if the Manager
 // is stopped, degraded, draining, or opens a term. [Status].Troubles, controllers that have failed
-// and are retried, and the number of nodes whose initialization has failed are in its detail. They
-// do not fail the check, because the other controllers serve, and another replica would have the
-// same cloud and rights.
+// and are retried, and the numbers of nodes whose initialization, update or deletion has failed are
+// in its detail. They do not fail the check, because the other controllers serve, and another
+// replica would have the same cloud and rights.
 func (m *Manager) ReadinessChecks() []Check {
 	return []Check{{Name: "ccm", Check: m.checkReady, Detail: m.readyDetail}}
 }
@@ -88,14 +88,22 @@ func (m *Manager) readyDetail() string {
 			detail += "; controller " + c.Name + " has failed and is retried"
 		}
 	}
-	failed := 0
+	uninitialized, failed := 0, 0
 	for _, node := range status.Nodes {
-		if node.Reason == initializationFailed {
+		switch node.Reason {
+		case initializationPending:
+		case initializationFailed:
+			uninitialized++
+		default:
 			failed++
 		}
 	}
+	if uninitialized > 0 {
+		detail += fmt.Sprint("; nodes whose initialization has failed and is retried: ",
+			uninitialized)
+	}
 	if failed > 0 {
-		detail += fmt.Sprint("; nodes whose initialization has failed and is retried: ", failed)
+		detail += fmt.Sprint("; nodes whose update or deletion has failed and is retried: ", failed)
 	}
 	return detail
 }

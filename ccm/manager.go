@@ -444,7 +444,8 @@ func (m *Manager) snapshot() (Status, *objects) {
 	if m.leader.term != nil {
 		m.leader.term.status.fill(&status)
 		status.Troubles = m.leader.term.troubles.list()
-		status.Nodes = waitingNodes(m.leader.term.nodes.Waiting())
+		known := m.leader.term.nodes
+		status.Nodes = troubledNodes(known.Waiting(), known.Failing())
 		reporting = m.leader.term.status.reporter()
 	}
 	status.Warnings = m.warnings()

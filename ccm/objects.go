@@ -97,23 +97,30 @@ type CloudRequest struct {
 }
 
 // NodeStatus is a snapshot of a node that waits for its initialization: it has the taint
-// node.cloudprovider.kubernetes.io/uninitialized.
+// node.cloudprovider.kubernetes.io/uninitialized. Or it is one of an initialized node that cannot
+// be updated, looked up or deleted.
 type NodeStatus struct {
 	Name string `json:"name"`
 	// Reason is a CamelCase word, and Message a sentence.
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
-	// Since has the time at which the node was registered.
+	// Since has the time at which the node was registered or, if it is initialized, of the first
+	// of consecutive failures.
 	Since time.Time `json:"since"`
 }
 
-// initializationFailed is the reason of a node whose last attempt has failed.
-const initializationFailed = "InitializationFailed"
+// The reasons of nodes in the status, beside those of events.
+const (
+	initializationPending = "InitializationPending"
+	initializationFailed  = "InitializationFailed"
+)
 
-// waitingNodes returns the nodes that wait, as the cloud-node-controller knows them.
-func waitingNodes(all []nodes.Waiting) (waiting []NodeStatus) {
-	for _, w := range all {
-		reason := "InitializationPending"
+// troubledNodes returns the nodes that wait, and the initialized ones that fail, as the node
+// controllers know them, the oldest first.
+func troubledNodes(uninitialized []nodes.Waiting, initialized []nodes.Failing) []NodeStatus {
+	var waiting, failing []NodeStatus
+	for _, w := range uninitialized {
+		reason := initializationPending
 		if w.Failed {
 			reason = initializationFailed
 		}
@@ -121,9 +128,15 @@ func waitingNodes(all []nodes.Waiting) (waiting []NodeStatus) {
 			Name: w.Name, Reason: reason, Message: w.Message, Since: w.Since,
 		})
 	}
-	waiting = shortNodes(waiting)
-	slices.SortFunc(waiting, oldestFirst)
-	return waiting
+	for _, f := range initialized {
+		failing = append(failing, NodeStatus{
+			Name: f.Name, Reason: f.Reason, Message: f.Message, Since: f.Since,
+		})
+	}
+	slices.SortFunc(failing, oldestFirst)
+	all := shortNodes(preferReported(waiting, failing))
+	slices.SortFunc(all, oldestFirst)
+	return all
 }
 
 // maxName is how many characters of a name are in the status: those that the name of a Kubernetes

@@ -70,8 +70,9 @@ type Status struct {
 	// [ObjectReporter].
 	LoadBalancers []LoadBalancerStatus `json:"loadBalancers,omitempty"`
 
-	// Nodes are the nodes that wait for their initialization, oldest first. The entries of a
-	// provider that is an [ObjectReporter] replace those of the cloud-node-controller.
+	// Nodes are the nodes that wait for their initialization, and those that cannot be updated,
+	// looked up or deleted, oldest first. The entries of a provider that is an [ObjectReporter]
+	// replace those of the node controllers.
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
 	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded

@@ -24,7 +24,8 @@ func TestStatus_TextsOfOthers_AreShortAndPrintable(t *testing.T) {
 	term.drains(errors.New(long))
 	texts := map[string]string{
 		"why a term drains": term.history.list()[0].Reason,
-		"a node waits":      waitingNodes([]nodes.Waiting{{Name: "n", Message: long}})[0].Message,
+		"a node waits":      troubledNodes([]nodes.Waiting{{Name: "n", Message: long}}, nil)[0].Message,
+		"a node fails":      troubledNodes(nil, []nodes.Failing{{Name: "n", Message: long}})[0].Message,
 	}
 	if found := of.list(); len(found) == 1 {
 		texts["the subject of a problem"], texts["a problem"] = found[0].Subject, found[0].Reason

@@ -14,8 +14,8 @@ import (
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 )
 
-const statusAbout = `Print the state of the running replicas: the leader, its term, controllers, load balancers, waiting nodes and
-calls in flight.
+const statusAbout = `Print the state of the running replicas: the leader, its term, controllers, load balancers, nodes that wait or fail,
+and calls in flight.
 
 Without --server, a port is forwarded to each pod of --selector, as "kubectl port-forward" does. The pod gets no credentials
 of the kubeconfig. It gets a token that is valid for 10 minutes, of a ServiceAccount whose name is that of the pod's account

@@ -91,7 +91,7 @@ func leaderTables(t *cli.Tables, leader *ccm.Status, now time.Time) {
 			strings.Join(lb.Addresses, ","), why)
 	}
 	if len(leader.Nodes) > 0 {
-		section("WAITING NODE", "AGE", "REASON")
+		section("NODE", "AGE", "REASON")
 		for _, n := range leader.Nodes {
 			t.ColoredRow(cli.Yellow, n.Name, age(n.Since), n.Reason+": "+n.Message)
 		}

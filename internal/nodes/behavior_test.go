@@ -564,6 +564,74 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A --node-ip that an initialized node's instance has no more causes an event and is reported, and the labels still follow",
+		"seen: only a line of the log", "events: got 0, want 1",
+		func(w *world) error {
+			w.updateLabels = true
+			w.addInstance("node-1")
+			w.addNode("node-1", fresh, nodeIP("10.0.0.1"))
+			defer w.start()()
+			w.wait(time.Minute)
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses[0].Address, m.Zone = "10.0.0.9", "zone-2"
+			})
+			w.wait(14 * time.Minute)
+			events, failing := w.events("NodeUpdateFailed"), w.record.Failing()
+			w.change("node-1", nodeIP("10.0.0.9"))
+			w.wait(6 * time.Minute)
+			return errors.Join(want("events", len(events), 1),
+				want("event", strings.Contains(fmt.Sprint(events), "--node-ip 10.0.0.1"), true),
+				want("failing", len(failing) == 1 && failing[0].Name == "node-1" &&
+					strings.Contains(failing[0].Message, "--node-ip 10.0.0.1"), true),
+				want("zone", w.get("node-1").Labels[v1.LabelTopologyZone], "zone-2"),
+				want("addresses later", w.addresses("node-1"), []string{"10.0.0.9", "node-1"}),
+				want("failing later", len(w.record.Failing()), 0))
+		},
+	},
+	{
+		"A node that is not ready and cannot be looked up for a minute gets an event, and is reported until it can be, or is gone",
+		"seen: only lines of the log", "events: got 0, want 1",
+		func(w *world) error {
+			for _, name := range []string{"node-1", "node-2"} {
+				w.addInstance(name)
+				w.addNode(name, notReady)
+			}
+			w.fail("exists", errors.New("provider ID belongs to region B"))
+			defer w.start()()
+			w.wait(30 * time.Second)
+			early := len(w.events("NodeUpdateFailed")) + len(w.record.Failing())
+			w.delete("node-2")
+			w.wait(10 * time.Minute)
+			events, failing := w.events("NodeUpdateFailed"), w.record.Failing()
+			w.fail("exists", nil)
+			w.wait(2 * time.Minute)
+			return errors.Join(want("early", early, 0), want("events", len(events), 1),
+				want("event", strings.Contains(fmt.Sprint(events), "belongs to region B"), true),
+				want("failing", len(failing) == 1 && failing[0].Name == "node-1", true),
+				want("kept", w.get("node-1") != nil, true),
+				want("failing later", len(w.record.Failing()), 0))
+		},
+	},
+	{
+		"Initialized nodes that cannot be looked up cause no event in an outage of 25 minutes, and one each in a longer one",
+		"seen: only lines of the log", "events: got 0, want 3",
+		func(w *world) error {
+			for i := range 3 {
+				name := fmt.Sprint("node-", i)
+				w.addInstance(name)
+				w.addNode(name)
+			}
+			w.fail("metadata", errDown)
+			defer w.start()()
+			w.wait(25 * time.Minute)
+			early := len(w.events("NodeUpdateFailed"))
+			w.wait(20 * time.Minute)
+			return errors.Join(want("early", early, 0),
+				want("events", len(w.events("NodeUpdateFailed")), 3),
+				want("failing", len(w.record.Failing()), 3))
+		},
+	},
+	{
 		"A missing right to patch nodes causes an event and is reported",
 		"kubernetes/cloud-provider-openstack#3225", "events: got 0, want 1",
 		func(w *world) error {

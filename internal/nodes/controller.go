@@ -42,6 +42,9 @@ const (
 	// patienceWithOthers is how long another cloud controller manager may take to initialize a node
 	// if the provider serves no instances.
 	patienceWithOthers = 15 * time.Second
+	// patienceWithRefreshes is how long the lookups of an initialized node that is ready may fail.
+	// Otherwise each node would have an event after an outage of minutes.
+	patienceWithRefreshes = 30 * time.Minute
 	// repeatFailure is the pause between two events about a node that fails. The API server deletes
 	// events after an hour.
 	repeatFailure = 30 * time.Minute
@@ -51,13 +54,18 @@ const (
 
 // The reasons of events. Synced and the two of deletions are upstream's.
 const (
-	synced          = "Synced"
-	initFailed      = "InitializationFailed"
-	labelChanged    = "InvalidLabelChanged"
-	updateFailed    = "NodeUpdateFailed"
-	deletingNode    = "DeletingNode"
-	deletingFailed  = "DeletingNodeFailed"
+	synced         = "Synced"
+	initFailed     = "InitializationFailed"
+	labelChanged   = "InvalidLabelChanged"
+	updateFailed   = "NodeUpdateFailed"
+	deletingNode   = "DeletingNode"
+	deletingFailed = "DeletingNodeFailed"
+)
+
+// The beginnings of the texts of events.
+const (
 	failureOfUpdate = "The node cannot be updated: "
+	failureOfCheck  = "The node stays as it is, because its instance cannot be looked up: "
 )
 
 // Params are the parts that both controllers have.
@@ -114,14 +122,8 @@ type Controller struct {
 	begun     time.Time
 
 	mu sync.Mutex
-	// failures are the last failures of refreshes, by node. The log has each text once.
-	failures map[string]refreshFailure
-}
-
-type refreshFailure struct {
-	text string
-	// told is when the last event was written.
-	told time.Time
+	// failures are those of refreshes, by node. The log has each text once.
+	failures map[string]streak
 }
 
 // New returns a controller. It registers its handler with the informer.
@@ -134,7 +136,7 @@ func New(p Params, refresh Refresh) (*Controller, error) {
 		retries: workqueue.TypedBucketRateLimiter[string]{
 			Limiter: rate.NewLimiter(retriesPerSecond, retryBurst),
 		},
-		failures: map[string]refreshFailure{}, begun: time.Now(),
+		failures: map[string]streak{}, begun: time.Now(),
 	}
 	registered, err := p.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.changed(nil, object) },
@@ -200,6 +202,7 @@ func (c *Controller) gone(object any) {
 	}
 	if node, ok := object.(*v1.Node); ok {
 		c.Record.initialized(node.Name)
+		c.Record.recovered(node.UID, refreshing)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.failures, node.Name)
@@ -418,11 +421,8 @@ func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs boo
 		return true, errStale
 	}
 	wanted, err := refresh(node, found, c.refresh.UpdateLabels)
-	if err != nil {
-		return true, err
-	}
 	wanted.abandoned = c.hasAbandonedCondition(node)
-	return true, c.write(ctx, node, wanted)
+	return true, errors.Join(err, c.write(ctx, node, wanted))
 }
 
 // noteUpdate reports the failure of an update of an initialized node: a line once, and an event
@@ -435,18 +435,19 @@ func (c *Controller) noteUpdate(ctx context.Context, node *v1.Node, err error) {
 	defer c.mu.Unlock()
 	if err == nil {
 		delete(c.failures, node.Name)
+		c.Record.recovered(node.UID, refreshing)
 		return
 	}
-	text := printable.Text(err.Error(), maxText)
-	last, now := c.failures[node.Name], time.Now()
-	if last.text != text {
-		last = refreshFailure{text: text}
+	state, now := c.failures[node.Name], time.Now()
+	if state.add(err, now) {
 		klog.FromContext(ctx).Error(err, "Node not refreshed; it is tried again", "node", node.Name)
 	}
 	_, isOfWrite := errors.AsType[writeError](err)
-	if isOfWrite && now.Sub(last.told) >= repeatFailure {
-		last.told = now
-		c.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
+	if isOfWrite || state.lasts(err, patienceWithRefreshes, now) {
+		c.Record.failed(node, refreshing, updateFailed, err, state.since)
+		if state.tell(updateFailed, now) {
+			c.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
+		}
 	}
-	c.failures[node.Name] = last
+	c.failures[node.Name] = state
 }

@@ -89,20 +89,17 @@ func initialization(
 	return c, nil
 }
 
-// refresh returns the change of an initialized node. Its labels change only if they have to follow
-// the instance.
+// refresh returns the change of an initialized node, also beside an error about its addresses. Its
+// labels change only if they have to follow the instance.
 func refresh(
 	node *v1.Node, found *cloudprovider.InstanceMetadata, updateLabels bool,
 ) (change, error) {
 	addresses, err := addressesOf(node, found.NodeAddresses)
-	if err != nil {
-		return change{}, err
-	}
 	c := change{addresses: addresses}
 	if updateLabels {
 		c.setLabels(node, found, true)
 	}
-	return c, nil
+	return c, err
 }
 
 // addressesOf returns the addresses that a node has to have, or nil if it has them, or the cloud

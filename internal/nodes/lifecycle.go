@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -19,7 +20,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/internal/members"
-	"github.com/fxccm/fxccm/internal/printable"
 )
 
 const (
@@ -46,8 +46,8 @@ type Lifecycle struct {
 
 // failing is a node that is checked after a pause.
 type failing struct {
-	since, next, told time.Time
-	text              string
+	streak
+	next time.Time
 	// deleting: an event says that the node is being deleted.
 	deleting bool
 }
@@ -212,29 +212,42 @@ func (l *Lifecycle) settle(ctx context.Context, node *v1.Node, err error) {
 	defer l.mu.Unlock()
 	if err == nil {
 		delete(l.failing, node.UID)
+		l.Record.recovered(node.UID, checking)
 		return
 	}
 	now, state := time.Now(), l.failing[node.UID]
-	if state.since.IsZero() {
-		state.since = now
-	}
+	isNew := state.add(err, now)
 	pause := min(max(now.Sub(state.since), l.Period/2), lastCheck)
 	if errors.Is(err, errYoung) {
 		pause = min(pause, time.Until(node.CreationTimestamp.Add(youth)))
 	}
 	state.next = now.Add(pause)
-	text := printable.Text(err.Error(), maxText)
-	if !errors.Is(err, errYoung) && !errors.Is(err, cloudprovider.ImplementedElsewhere) &&
-		(state.text != text || now.Sub(state.told) >= repeatFailure) {
-		state.text, state.told = text, now
-		klog.FromContext(ctx).Error(err, "Node not checked; it is tried again", "node", node.Name)
-		if _, ok := errors.AsType[writeError](err); ok {
-			l.Recorder.Event(node, v1.EventTypeWarning, updateFailed, failureOfUpdate+err.Error())
+	if !errors.Is(err, errYoung) && !errors.Is(err, cloudprovider.ImplementedElsewhere) {
+		if isNew {
+			klog.FromContext(ctx).Error(err, "Node not checked; it is tried again", "node", node.Name)
 		}
-		if _, ok := errors.AsType[deletionError](err); ok {
-			l.Recorder.Eventf(node, v1.EventTypeWarning, deletingFailed,
-				"Failed deleting node %s: %v", node.Name, err)
-		}
+		l.report(node, err, &state.streak, now)
 	}
 	l.failing[node.UID] = state
+}
+
+// report shows a failure in the status, and writes an event each half hour.
+func (l *Lifecycle) report(node *v1.Node, err error, state *streak, now time.Time) {
+	reason, text := updateFailed, failureOfCheck+err.Error()
+	_, isOfDeletion := errors.AsType[deletionError](err)
+	_, isOfWrite := errors.AsType[writeError](err)
+	switch {
+	case isOfDeletion:
+		reason, text = deletingFailed, fmt.Sprintf("Failed deleting node %s: %v", node.Name, err)
+	case isOfWrite:
+		text = failureOfUpdate + err.Error()
+	case members.IsNew(node), errors.Is(err, cloudprovider.NotImplemented),
+		!state.lasts(err, patience, now):
+		// The cloud-node-controller reports a node that waits for its initialization.
+		return
+	}
+	l.Record.failed(node, checking, reason, err, state.since)
+	if state.tell(reason, now) {
+		l.Recorder.Event(node, v1.EventTypeWarning, reason, text)
+	}
 }

@@ -30,6 +30,9 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
   and after 15 seconds if the provider serves no instances, because another cloud controller manager may initialize the node. ` + "`Status`" + ` has the cause of each node that waits, at once.
   The detail of readiness, ` + "`/readyz?verbose`" + `, has the number of the nodes that have failed.
   If an admission webhook or a policy denies a write, the node gets an event. This is not a missing right.
+* An initialized node that cannot be written, or whose ` + "`--node-ip`" + ` is no address of its instance any more, gets the event ` + "`NodeUpdateFailed`" + `. It also gets the event if lookups of its instance have failed
+  for a minute while it is not ready, or for half an hour otherwise: an outage of the cloud would cause an event of every node. ` + "`Status`" + ` lists such a node, with the cause, and the detail of readiness has the number.
+  An event about a node comes again after half an hour, if its reason lasts.
 * An instance that the provider leaves to another component (no metadata, or ` + "`ImplementedElsewhere`" + `) is looked up again every ` + "`--node-status-update-frequency`" + ` only.
 * A node that has been initialized without an address is looked up again after a tenth of its age, from 1 second to ` + "`--node-status-update-frequency`" + `.
   With ` + "`--node-ip`" + ` of the kubelet it keeps the taint until the cloud reports an address.

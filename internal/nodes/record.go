@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,21 @@ type Record struct {
 	shown map[types.UID]bool
 	// waiting are the nodes that are not initialized, by name.
 	waiting map[string]*waiting
+	// failing are the initialized nodes with which a controller fails.
+	failing map[failingKey]Failing
+}
+
+// A job is what one of the controllers does for an initialized node.
+type job string
+
+const (
+	refreshing job = "refresh"
+	checking   job = "check"
+)
+
+type failingKey struct {
+	uid types.UID
+	job job
 }
 
 // NewRecord returns an empty Record. trouble is called for a missing right of the controllers, and
@@ -35,6 +51,7 @@ func NewRecord(trouble func(subject string, cause error)) *Record {
 	return &Record{
 		missing: rights.NewMissing(trouble),
 		shown:   map[types.UID]bool{}, waiting: map[string]*waiting{},
+		failing: map[failingKey]Failing{},
 	}
 }
 
@@ -70,6 +87,36 @@ func (r *Record) Waiting() (all []Waiting) {
 		}
 	}
 	return all
+}
+
+// Failing says why an initialized node is not updated, checked or deleted.
+type Failing struct {
+	// Reason is that of the event.
+	Name, Reason, Message string
+	// Since has the time of the first of consecutive failures.
+	Since time.Time
+}
+
+// Failing returns the initialized nodes with which a controller fails. A node with which both fail
+// is there twice.
+func (r *Record) Failing() []Failing {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.failing))
+}
+
+// failed notes a failure that lasts.
+func (r *Record) failed(node *v1.Node, at job, reason string, err error, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failing[failingKey{node.UID, at}] = Failing{node.Name, reason, err.Error(), since}
+}
+
+// recovered notes that a job does not fail any more, or that the node is gone.
+func (r *Record) recovered(uid types.UID, at job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.failing, failingKey{uid, at})
 }
 
 // begin returns a copy of what is known of a node that is not initialized.
@@ -134,4 +181,5 @@ func (r *Record) keep(nodes []*v1.Node) {
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.shown, func(uid types.UID, _ bool) bool { return !uids[uid] })
 	maps.DeleteFunc(r.waiting, func(name string, _ *waiting) bool { return !names[name] })
+	maps.DeleteFunc(r.failing, func(key failingKey, _ Failing) bool { return !uids[key.uid] })
 }

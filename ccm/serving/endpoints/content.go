@@ -60,7 +60,7 @@ func (c content) manager(id string, v managerView) webpage.Part {
 		c.problems(v.Problems),
 		c.facts(v),
 		section(id, "load-balancers", "Load balancers", c.loadBalancers(v)),
-		section(id, "nodes", "Nodes that wait for initialization", c.nodes(v.Nodes)),
+		section(id, "nodes", "Nodes that wait for initialization or fail", c.nodes(v.Nodes)),
 		section(id, "calls", "In flight", c.calls(v.Calls)),
 		section(id, "controllers", "Controllers", controllers(v.Controllers)),
 		section(id, "terms", "Terms", c.terms(v)),

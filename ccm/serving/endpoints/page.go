@@ -194,7 +194,7 @@ func problems(s status) []problem {
 		if len(s.Nodes) > 1 {
 			text = fmt.Sprintf("%d nodes, the first is ", len(s.Nodes))
 		}
-		add(webpage.Warn, "waiting", fmt.Sprintf("nodes waiting: %d", len(s.Nodes)),
+		add(webpage.Warn, "nodes", fmt.Sprintf("nodes that wait or fail: %d", len(s.Nodes)),
 			text+first.Name+because(first.Reason, first.Message), first.Since)
 	}
 	for _, w := range s.Warnings {

@@ -78,7 +78,7 @@ func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 				"warn waiting: 3 load balancers, the first of shop/waiting-0",
 				"warn defect: load balancer of shop/ready-1: LoadBalancerSourceRangesIgnored: " +
 					"every client may connect",
-				"warn waiting: 2 nodes, the first is old: InstanceNotFound: no server",
+				"warn nodes: 2 nodes, the first is old: InstanceNotFound: no server",
 				"warn warning: a controller restarts",
 			},
 		},

@@ -89,8 +89,8 @@ func All() []Event {
 		},
 		{
 			"Node", "Warning", "NodeUpdateFailed",
-			"The labels, the addresses or the shutdown taint of an initialized node could not be written; the controller retries.",
-			readRefusal,
+			"The labels, the addresses or the shutdown taint of an initialized node cannot be written, or its instance does not have the address of the kubelet's --node-ip any more. Or lookups of its instance have failed for half an hour, or for a minute while the node is not ready. The controller retries.",
+			readBoth,
 		},
 		{
 			"Node", "Normal", "DeletingNode",

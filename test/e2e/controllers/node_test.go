@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -206,6 +207,45 @@ func TestNode_ProviderServesNoInstances_StatusAndEventNameTheCause(t *testing.T)
 	// The event comes after 15 seconds: another program may initialize the node.
 	mustContain(t, waitNodeEvent(t, node, "InitializationFailed").Message, cause,
 		"--cloud-provider=external")
+}
+
+func TestNode_LosesTheAddressOfItsNodeIP_StatusAndEventNameTheCauseUntilItIsBack(t *testing.T) {
+	t.Parallel()
+	const name, cause = "moved-1", "the kubelet's --node-ip 10.240.0.78 is not an address"
+	cloud := newCloud(t, nil)
+	move := func(address string) {
+		if err := cloud.AddInstances(fake.Instance{
+			Name:      name,
+			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move("10.240.0.78")
+	r := runNodes(t, cloud, func(p *ccm.Params) {
+		p.Config.Node.StatusUpdateFrequency = metav1.Duration{Duration: 100 * time.Millisecond}
+	})
+	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name,
+		ccmtest.NodeAnnotation(api.AnnotationAlphaProvidedIPAddr, "10.240.0.78")))
+	ccmtest.Eventually(t, "the node is initialized",
+		ccmtest.Initialized(shared.Client(t), name))
+	move("10.240.0.79")
+	status := ccmtest.Eventually(t, "the node is in the status",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+			return len(s.Nodes) == 1 && s.Nodes[0].Reason == "NodeUpdateFailed"
+		}))
+	if status.Nodes[0].Name != name {
+		t.Errorf("the status has node %s", status.Nodes[0].Name)
+	}
+	mustContain(t, status.Nodes[0].Message, cause)
+	const detail = "ok; nodes whose update or deletion has failed and is retried: 1"
+	if got := r.ReadinessChecks()[0].Detail(); got != detail {
+		t.Errorf("the detail of readiness is %q, want %q", got, detail)
+	}
+	mustContain(t, waitNodeEvent(t, node, "NodeUpdateFailed").Message, cause)
+	move("10.240.0.78")
+	ccmtest.Eventually(t, "no node is in the status",
+		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Nodes) == 0 }))
 }
 
 func TestNode_YoungNodeHasNoInstanceYet_Stays(t *testing.T) {

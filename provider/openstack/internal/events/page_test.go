@@ -129,7 +129,7 @@ warning on the Service, such as LoadBalancerSourceRangesIgnored, and its message
 fxccm removes the condition when the Service is served without a defect. It writes LoadBalancerWaiting and RequestFailed after 30 seconds, and
 LoadBalancerWaiting after 3 seconds if OpenStack does not answer.
 
-The status of the Manager has the same reasons. It also lists the nodes that wait for their initialization, with the reason.
+The status of the Manager has the same reasons. It also lists the nodes that wait for their initialization, and those that cannot be updated, looked up or deleted, with the reason.
 
 | reason | when | what to do |
 |---|---|---|
