@@ -43,6 +43,13 @@ func want[T any](what string, got, want T) error {
 
 var errDown = errors.New("503 Service Unavailable")
 
+// refusedRequests is an error with the ID of another request each time.
+type refusedRequests struct{ count atomic.Int64 }
+
+func (r *refusedRequests) Error() string {
+	return fmt.Sprintf("403 Forbidden (request %032x)", r.count.Add(1))
+}
+
 var behaviors = []behavior{
 	{
 		"A new node gets provider ID, labels and addresses, and loses the taint, with an event",
@@ -610,6 +617,19 @@ var behaviors = []behavior{
 				want("failing", len(failing) == 1 && failing[0].Name == "node-1", true),
 				want("kept", w.get("node-1") != nil, true),
 				want("failing later", len(w.record.Failing()), 0))
+		},
+	},
+	{
+		"Failures that differ in the ID of the request only are one event, and one line of the log",
+		"seen: no event", "events: got 0, want 1",
+		func(w *world) error {
+			w.fail("exists", &refusedRequests{})
+			w.addInstance("node-1")
+			w.addNode("node-1", notReady)
+			defer w.start()()
+			w.wait(25 * time.Minute)
+			return errors.Join(want("events", len(w.events("NodeUpdateFailed")), 1),
+				want("lines", w.failuresLogged("403 Forbidden"), 1))
 		},
 	},
 	{

@@ -266,27 +266,23 @@ func (c *Controller) sync(ctx context.Context, node *v1.Node) error {
 	case ctx.Err() != nil:
 		return err
 	case err == nil:
-		state.failing, state.done = time.Time{}, time.Time{}
+		state.since, state.done = time.Time{}, time.Time{}
 		if isOurs {
 			state.done = now
 		}
 		c.Record.put(state)
 		return nil
 	}
-	if state.failing.IsZero() {
-		state.failing = now
-	}
-	failing := now.Sub(state.failing)
+	state.begin(now)
+	failing := now.Sub(state.since)
 	if !errors.Is(err, errStale) || failing >= patience {
-		text := printable.Text(err.Error(), maxText)
-		if !state.Failed || state.Message != text {
+		if state.add(err, now) {
 			klog.FromContext(ctx).Error(err, "Node not initialized; it is tried again",
 				"node", node.Name)
 		}
-		state.Failed, state.Message = true, text
+		state.Failed, state.Message = true, printable.Text(err.Error(), maxText)
 	}
-	if c.isTold(err, failing) && now.Sub(state.told) >= repeatFailure {
-		state.told = now
+	if c.isTold(err, failing) && state.tell(initFailed, now) {
 		c.Recorder.Event(node, v1.EventTypeWarning, initFailed,
 			"The node cannot be initialized, and is tried again: "+err.Error())
 	}

@@ -9,21 +9,26 @@ import (
 
 // A streak has the consecutive failures of a node in one controller. The zero value has none.
 type streak struct {
-	// since is when the first one was, and text that of the last one.
+	// since is when the first one was, and cause the text of the last one without IDs.
 	since time.Time
-	text  string
+	cause string
 	// told is when the last event was written, and reason its reason.
 	told   time.Time
 	reason string
 }
 
-// add adds a failure. It reports whether the last one had another text.
-func (s *streak) add(err error, now time.Time) (isNew bool) {
+// begin begins the streak, unless it has begun.
+func (s *streak) begin(now time.Time) {
 	if s.since.IsZero() {
 		s.since = now
 	}
-	text := printable.Text(err.Error(), maxText)
-	isNew, s.text = s.text != text, text
+}
+
+// add adds a failure. It reports whether the last one had another cause.
+func (s *streak) add(err error, now time.Time) (isNew bool) {
+	s.begin(now)
+	cause := printable.WithoutIDs(printable.Text(err.Error(), maxText))
+	isNew, s.cause = cause != s.cause, cause
 	return isNew
 }
 

@@ -58,9 +58,8 @@ func NewRecord(trouble func(subject string, cause error)) *Record {
 // waiting is a node that is not initialized.
 type waiting struct {
 	Waiting
+	streak
 	uid types.UID
-	// failing is when the first of consecutive attempts failed, and told when an event said so.
-	failing, told time.Time
 	// done is when the node was initialized. The informer does not have it yet.
 	done time.Time
 }

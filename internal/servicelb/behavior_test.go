@@ -334,6 +334,23 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A failure that stays is one failure although each answer of the cloud has another request ID",
+		"a Warning for each attempt", "Warnings: got 10, want 1",
+		func(w *world) error {
+			var answers []error
+			for i := range 100 {
+				answers = append(answers, fmt.Errorf("403 Forbidden (request %032x)", 1<<40+i))
+			}
+			defer w.start(onlyDefault).stop()
+			w.fail("ensure", answers...)
+			w.add("web")
+			w.wait(25 * time.Minute)
+			return errors.Join(want("tried again", len(w.methods()) > 5, true),
+				want("Warnings", len(w.events("Warning")), 1),
+				want("lines", w.failuresLogged("403 Forbidden"), 1))
+		},
+	},
+	{
 		"A failure with another cause, or of a changed Service, is a Warning and a line of the log",
 		"a Warning for each attempt", "Warnings: got 9, want 3",
 		func(w *world) error {

@@ -134,9 +134,10 @@ type served struct {
 
 // failure is what was reported of a Service that fails.
 type failure struct {
-	// logged is the text of the last line of the log.
+	// logged is the text of the last line of the log, without IDs.
 	logged string
-	// recorded is when the events with these texts, objects and reasons were last recorded.
+	// recorded is when the events with these texts, without IDs, and with these objects and reasons
+	// were last recorded.
 	recorded map[string]time.Time
 }
 
@@ -354,7 +355,7 @@ func (c *Controller) settle(ctx context.Context, key types.NamespacedName, from 
 		if from == c.changed {
 			c.moved.Add(key) // an existing load balancer may lack nodes
 		}
-		if c.mustLog(key, printable.Text(err.Error(), maxText)) {
+		if c.mustLog(key, printable.WithoutIDs(printable.Text(err.Error(), maxText))) {
 			klog.FromContext(ctx).Error(err, "Load balancer not served; it is tried again",
 				"service", key)
 		}

@@ -366,7 +366,8 @@ func (c *Controller) warn(ctx context.Context, service *v1.Service, reason strin
 		format = "Error updating load balancer with new hosts: %v"
 	}
 	text := printable.Text(fmt.Sprintf(format, err), maxText)
-	if c.mustRecord(keyOf(service), fmt.Sprint(service.UID, " ", reason, " ", text)) {
+	cause := printable.WithoutIDs(text)
+	if c.mustRecord(keyOf(service), fmt.Sprint(service.UID, " ", reason, " ", cause)) {
 		c.Recorder.Event(service, v1.EventTypeWarning, reason, text)
 	}
 }

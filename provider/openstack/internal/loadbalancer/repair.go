@@ -18,6 +18,7 @@ import (
 	servicehelpers "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/fxccm/fxccm/internal/fence"
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/internal/tracing"
 )
@@ -54,7 +55,7 @@ type repairs struct {
 
 	mu     sync.Mutex
 	closed bool
-	// failures are the texts of the last errors. The log has each once.
+	// failures are the texts of the last errors, without IDs. The log has each once.
 	failures map[repair]string
 }
 
@@ -172,7 +173,7 @@ func (r *repairs) settle(item repair, err error) {
 		r.queue.Forget(item)
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
 	default:
-		if r.failsWithNew(item, err.Error()) {
+		if r.failsWithNew(item, printable.WithoutIDs(err.Error())) {
 			r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
 				r.of.tracked.get(item.service).String())
 		}
