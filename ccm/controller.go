@@ -104,7 +104,7 @@ func builtin(cfg Config) []Controller {
 			return cloudcontrollers.CloudNode(ownTerm{t}, selector,
 				cfg.Node.StatusUpdateFrequency.Duration, cfg.Node.ConcurrentSyncs, nodes.Refresh{
 					Syncs:        int(cfg.Node.ConcurrentStatusUpdates),
-					UpdateLabels: cfg.Node.UpdateLabels, IsReported: t.run.reporter != nil,
+					UpdateLabels: cfg.Node.UpdateLabels, IsReported: t.run.reportsNode,
 					WithoutRoutes: areRoutesOff(cfg, t),
 				})
 		})},

@@ -20,7 +20,9 @@ import (
 type ObjectReporter interface {
 	// LoadBalancerStatus returns an entry for each Service that has or requests a load balancer.
 	LoadBalancerStatus() []LoadBalancerStatus
-	// NodeStatus returns an entry for each node that waits for its initialization.
+	// NodeStatus returns an entry for each node that waits for its initialization. The provider
+	// writes the events about failed lookups of these nodes. The cloud-node-controller writes those
+	// about the others.
 	NodeStatus() []NodeStatus
 }
 
@@ -184,6 +186,18 @@ func preferReported(reported, others []NodeStatus) []NodeStatus {
 		}
 	}
 	return reported
+}
+
+// reportsNode reports whether the provider lists a node that waits, and so writes the events about
+// its lookups.
+func (t *termRun) reportsNode(name string) (does bool) {
+	if t.reporter != nil {
+		t.cloud.Ask("NodeStatus", func() {
+			does = slices.ContainsFunc(t.reporter.NodeStatus(),
+				func(n NodeStatus) bool { return n.Name == name })
+		})
+	}
+	return does
 }
 
 // objects reads the state of a provider's objects. It is nil if the provider does not report them.

@@ -364,14 +364,20 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A provider that writes its own events about lookups gets no second one", "", "",
+		"A provider that lists a node in its status writes the events about its lookups itself, and gets no second one",
+		"not comparable: upstream's has no status", "",
 		func(w *world) error {
-			w.isReported = true
+			w.reported = "node-1"
 			defer w.start()()
 			w.fail("metadata", errDown)
 			w.addNode("node-1", fresh)
 			w.wait(10 * time.Minute)
-			return want("events", len(w.events("InitializationFailed")), 0)
+			if err := want("listed", len(w.events("InitializationFailed")), 0); err != nil {
+				return err
+			}
+			w.addNode("node-2", fresh)
+			w.wait(10 * time.Minute)
+			return want("not listed", len(w.events("InitializationFailed")), 1)
 		},
 	},
 	{

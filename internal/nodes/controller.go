@@ -104,8 +104,9 @@ type Refresh struct {
 	// WithoutRoutes: no controller creates routes for the provider's nodes. The condition
 	// NetworkUnavailable with the reason NoRouteCreated, which a former one has left, is removed.
 	WithoutRoutes bool
-	// IsReported: the provider itself writes events about instances that it does not find.
-	IsReported bool
+	// IsReported reports whether the provider itself writes the events about failed lookups of a
+	// node that is not initialized. Nil: of none.
+	IsReported func(node string) bool
 }
 
 // Controller is the cloud-node-controller. It runs once.
@@ -128,6 +129,9 @@ type Controller struct {
 
 // New returns a controller. It registers its handler with the informer.
 func New(p Params, refresh Refresh) (*Controller, error) {
+	if refresh.IsReported == nil {
+		refresh.IsReported = func(string) bool { return false }
+	}
 	c := &Controller{
 		Params: p, refresh: refresh, instances: instances{cloud: p.Cloud},
 		writer: writer{p.Client}, nodes: p.Nodes.Lister(), delays: newDelays(p.Registry),
@@ -282,10 +286,7 @@ func (c *Controller) sync(ctx context.Context, node *v1.Node) error {
 		}
 		state.Failed, state.Message = true, printable.Text(err.Error(), maxText)
 	}
-	if c.isTold(err, failing) && state.tell(initFailed, now) {
-		c.Recorder.Event(node, v1.EventTypeWarning, initFailed,
-			"The node cannot be initialized, and is tried again: "+err.Error())
-	}
+	c.warn(node, err, &state.streak, now)
 	c.Record.put(state)
 	c.queue.AddAfter(node.Name, max(retryPause(failing), c.retries.When(node.Name)))
 	return err
@@ -299,14 +300,22 @@ func inSpan(
 		slog.String(tracing.Node, node.Name))
 }
 
-// isTold reports whether an event is due about an error with which a node has failed for so long.
-func (c *Controller) isTold(err error, failing time.Duration) bool {
+// warn writes an event about a node that cannot be initialized: one each half hour about writes,
+// and one about lookups, unless the provider writes it.
+func (c *Controller) warn(node *v1.Node, err error, state *streak, now time.Time) {
+	limit, about := patience, "lookup"
 	if errors.Is(err, errNoInstances) {
-		return failing >= patienceWithOthers
+		limit = patienceWithOthers
 	}
 	_, isWrite := errors.AsType[writeError](err)
-	_, isRefusal := errors.AsType[refusal](err)
-	return (isWrite || !c.refresh.IsReported) && (isRefusal || failing >= patience)
+	if isWrite {
+		about = "write"
+	}
+	if state.lasts(err, limit, now) && state.tell(about, now) &&
+		(isWrite || !c.refresh.IsReported(node.Name)) {
+		c.Recorder.Event(node, v1.EventTypeWarning, initFailed,
+			"The node cannot be initialized, and is tried again: "+err.Error())
+	}
 }
 
 // retryPause is the pause after a failed attempt of a node that has failed for so long.

@@ -12,9 +12,9 @@ type streak struct {
 	// since is when the first one was, and cause the text of the last one without IDs.
 	since time.Time
 	cause string
-	// told is when the last event was written, and reason its reason.
-	told   time.Time
-	reason string
+	// told is when the last event was written, and about what.
+	told  time.Time
+	about string
 }
 
 // begin begins the streak, unless it has begun.
@@ -39,11 +39,11 @@ func (s *streak) lasts(err error, patience time.Duration, now time.Time) bool {
 	return isRefusal || now.Sub(s.since) >= patience
 }
 
-// tell notes an event with the reason, unless a recent one has it. Then it returns false.
-func (s *streak) tell(reason string, now time.Time) bool {
-	if reason == s.reason && now.Sub(s.told) < repeatFailure {
+// tell notes an event, unless the last one was about the same and is recent. Then it returns false.
+func (s *streak) tell(about string, now time.Time) bool {
+	if about == s.about && now.Sub(s.told) < repeatFailure {
 		return false
 	}
-	s.reason, s.told = reason, now
+	s.about, s.told = about, now
 	return true
 }

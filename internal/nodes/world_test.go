@@ -112,9 +112,11 @@ type world struct {
 	client   *fake.Clientset
 	cloud    *cloud
 	record   *nodes.Record
-	// updateLabels, isReported, withoutRoutes and selector are settings of the controllers.
-	updateLabels, isReported, withoutRoutes bool
-	selector                                string
+	// updateLabels, withoutRoutes and selector are settings of the controllers.
+	updateLabels, withoutRoutes bool
+	selector                    string
+	// reported is the node about whose lookups the provider writes the events.
+	reported string
 
 	mu       sync.Mutex
 	recorded []*v1.Event
@@ -206,8 +208,8 @@ func (w *world) start() (stop func()) {
 			Period: 5 * time.Minute,
 		}
 		c, err := nodes.New(params, nodes.Refresh{
-			Syncs: 4, UpdateLabels: w.updateLabels, IsReported: w.isReported,
-			WithoutRoutes: w.withoutRoutes,
+			Syncs: 4, UpdateLabels: w.updateLabels, WithoutRoutes: w.withoutRoutes,
+			IsReported: func(node string) bool { return node == w.reported },
 		})
 		if err != nil {
 			w.t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
+	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -246,6 +247,49 @@ func TestNode_LosesTheAddressOfItsNodeIP_StatusAndEventNameTheCauseUntilItIsBack
 	move("10.240.0.78")
 	ccmtest.Eventually(t, "no node is in the status",
 		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Nodes) == 0 }))
+}
+
+// reportingCloud lists one node in its status.
+type reportingCloud struct {
+	cloudprovider.Interface
+	listed string
+}
+
+func (c reportingCloud) LoadBalancerStatus() []ccm.LoadBalancerStatus { return nil }
+
+func (c reportingCloud) NodeStatus() []ccm.NodeStatus {
+	return []ccm.NodeStatus{{Name: c.listed, Reason: "Mine"}}
+}
+
+func TestNode_ProviderReportsObjects_ControllerWritesEventsOfNodesThatItDoesNotList(t *testing.T) {
+	t.Parallel()
+	const listed, unlisted = "listed-1", "unlisted-1"
+	cloud := newCloud(t, []string{listed, unlisted})
+	runNodes(t, cloud, func(p *ccm.Params) {
+		p.Providers = []ccm.Provider{{
+			Name: "fake",
+			New: func(context.Context, ccm.ProviderEnv) (cloudprovider.Interface, error) {
+				return reportingCloud{cloud.Provider(), listed}, nil
+			},
+		}}
+	})
+	nodes := map[string]*corev1.Node{}
+	for _, name := range []string{listed, unlisted} {
+		nodes[name] = ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode(name,
+			ccmtest.NodeAnnotation(api.AnnotationAlphaProvidedIPAddr, "192.0.2.1")))
+	}
+	waitCalls(t, cloud, "the node that the provider lists is looked up again", 3,
+		callsOf("InstanceMetadata", listed))
+	mustContain(t, waitNodeEvent(t, nodes[unlisted], "InitializationFailed").Message, "--node-ip")
+	events, err := shared.Admin.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(),
+		metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("involvedObject.uid",
+			string(nodes[listed].UID)).String()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(events.Items) > 0 {
+		t.Errorf("the node that the provider lists has the events %+v", events.Items)
+	}
 }
 
 func TestNode_YoungNodeHasNoInstanceYet_Stays(t *testing.T) {
