@@ -14,7 +14,12 @@ import (
 	"k8s.io/cloud-provider/api"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/internal/rights"
 )
+
+func newWriter(client kubernetes.Interface) writer {
+	return writer{client.CoreV1(), rights.NewMissing(func(string, error) {})}
+}
 
 // The patches do what they promise on a real API server, which knows more rules than one in memory.
 func TestPatches_RealAPIServer_ChangeOnlyWhatTheyName(t *testing.T) {
@@ -22,7 +27,7 @@ func TestPatches_RealAPIServer_ChangeOnlyWhatTheyName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, all := writer{client.CoreV1()}, client.CoreV1().Nodes()
+	w, all := newWriter(client), client.CoreV1().Nodes()
 	get := func() *v1.Node {
 		t.Helper()
 		node, err := all.Get(t.Context(), "node-1", metav1.GetOptions{})
@@ -131,7 +136,7 @@ func TestPatches_RealAPIServer_RemoveOnlyTheConditionOfRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, all := writer{client.CoreV1()}, client.CoreV1().Nodes()
+	w, all := newWriter(client), client.CoreV1().Nodes()
 	past := metav1.Unix(1_700_000_000, 0)
 	noRoute := v1.NodeCondition{
 		Type: v1.NodeNetworkUnavailable, Status: v1.ConditionTrue, Reason: "NoRouteCreated",

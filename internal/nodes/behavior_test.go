@@ -666,8 +666,41 @@ var behaviors = []behavior{
 			w.addNode("node-1", fresh)
 			defer w.start()()
 			w.wait(30 * time.Second)
-			return errors.Join(want("reported", w.hasTrouble("permission to patch nodes"), true),
+			return errors.Join(
+				want("reported", w.hasTrouble("permission to patch nodes/status"), true),
 				want("events", len(w.events("InitializationFailed")), 1))
+		},
+	},
+	{
+		"A missing right to patch nodes stays reported while the status of other nodes is written",
+		"seen: it is not reported", "reported: got false",
+		func(w *world) error {
+			const right = "permission to patch nodes"
+			var isMissing atomic.Bool
+			isMissing.Store(true)
+			w.client.PrependReactor("patch", "nodes",
+				func(action clienttesting.Action) (bool, runtime.Object, error) {
+					return isMissing.Load() && action.GetSubresource() == "", nil,
+						apierrors.NewForbidden(v1.Resource("nodes"), "node-1",
+							errors.New(`User "ccm" cannot patch resource "nodes"`))
+				})
+			w.addInstance("node-1")
+			w.addInstance("node-2")
+			w.addNode("node-1", fresh)
+			w.addNode("node-2")
+			defer w.start()()
+			w.wait(time.Minute)
+			w.addInstance("node-2", func(m *cloudprovider.InstanceMetadata) {
+				m.NodeAddresses[0].Address = "10.0.0.2"
+			})
+			// The refresh that writes the status is between two attempts for node-1.
+			w.wait(4*time.Minute + 100*time.Millisecond)
+			addresses, during := w.addresses("node-2"), w.hasTrouble(right)
+			isMissing.Store(false)
+			w.wait(time.Minute)
+			return errors.Join(want("addresses", addresses, []string{"10.0.0.2", "node-2"}),
+				want("reported", during, true), want("over", w.hasTrouble(right), false),
+				want("initialized", w.isInitialized("node-1"), true))
 		},
 	},
 	{

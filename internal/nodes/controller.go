@@ -134,7 +134,8 @@ func New(p Params, refresh Refresh) (*Controller, error) {
 	}
 	c := &Controller{
 		Params: p, refresh: refresh, instances: instances{cloud: p.Cloud},
-		writer: writer{p.Client}, nodes: p.Nodes.Lister(), delays: newDelays(p.Registry),
+		writer: writer{p.Client, p.Record.missing}, nodes: p.Nodes.Lister(),
+		delays: newDelays(p.Registry),
 		queue: workqueue.NewTypedDelayingQueueWithConfig(
 			workqueue.TypedDelayingQueueConfig[string]{Name: "Nodes"}),
 		retries: workqueue.TypedBucketRateLimiter[string]{
@@ -372,7 +373,6 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) er
 		return nil
 	}
 	err := c.writer.write(ctx, node, wanted)
-	c.Record.missing.Wrote(toPatch, node.Name, err)
 	switch {
 	case errors.Is(err, errStale):
 		return err

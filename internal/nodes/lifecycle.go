@@ -57,8 +57,9 @@ func NewLifecycle(p Params) *Lifecycle {
 	passes := newPasses(p.Registry)
 	p.Nodes.Informer() // a factory starts only the informers that were requested
 	return &Lifecycle{
-		Params: p, instances: instances{p.Cloud, passes.calls}, writer: writer{p.Client},
-		nodes: p.Nodes.Lister(), passes: passes, failing: map[types.UID]failing{},
+		Params: p, instances: instances{p.Cloud, passes.calls},
+		writer: writer{p.Client, p.Record.missing}, nodes: p.Nodes.Lister(), passes: passes,
+		failing: map[types.UID]failing{},
 	}
 }
 
@@ -157,7 +158,6 @@ func (l *Lifecycle) check(ctx context.Context, node *v1.Node) error {
 
 func (l *Lifecycle) patch(ctx context.Context, node *v1.Node, all []operation) error {
 	err := l.writer.patch(ctx, node, "", all...)
-	l.Record.missing.Wrote(toPatch, node.Name, err)
 	if err != nil && !errors.Is(err, errStale) {
 		return writeError{err}
 	}

@@ -27,7 +27,10 @@ type operation struct {
 }
 
 // A writer patches nodes.
-type writer struct{ nodes typedcorev1.NodesGetter }
+type writer struct {
+	nodes   typedcorev1.NodesGetter
+	missing *rights.Missing
+}
 
 // write writes a change, if there is one.
 func (w writer) write(ctx context.Context, node *v1.Node, c change) error {
@@ -114,12 +117,14 @@ func (w writer) patch(
 	if err != nil {
 		return fmt.Errorf("encode the patch: %w", err)
 	}
+	right := toPatch
 	var resources []string
 	if subresource != "" {
-		resources = append(resources, subresource)
+		right, resources = toPatch+"/"+subresource, []string{subresource}
 	}
 	_, err = w.nodes.Nodes().Patch(ctx, node.Name, types.JSONPatchType, data, metav1.PatchOptions{},
 		resources...)
+	w.missing.Wrote(right, node.Name, err)
 	switch {
 	case err == nil:
 		return nil

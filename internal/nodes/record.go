@@ -12,7 +12,8 @@ import (
 	"github.com/fxccm/fxccm/internal/rights"
 )
 
-// The rights that the controllers need to write nodes.
+// The rights that the controllers need to write nodes. RBAC has another one for each subresource,
+// such as "permission to patch nodes/status".
 const (
 	toPatch  = "permission to patch nodes"
 	toDelete = "permission to delete nodes"
