@@ -338,6 +338,29 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A label that is left out because its key, or all of its value, is invalid is reported once, also if it is the only one",
+		"seen: no event, and the API server refuses the key", "events: got 0, want 2",
+		func(w *world) error {
+			w.updateLabels = true
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.InstanceType, m.Zone, m.Region = "", "", ""
+				m.AdditionalLabels = map[string]string{"my key": "x"}
+			})
+			w.addInstance("node-2", func(m *cloudprovider.InstanceMetadata) {
+				m.InstanceType, m.Zone, m.Region = "***", "", ""
+			})
+			defer w.start()()
+			w.addNode("node-1", fresh)
+			w.addNode("node-2", fresh)
+			w.wait(time.Hour)
+			events := fmt.Sprint(w.events("InvalidLabelChanged"))
+			return errors.Join(want("initialized", w.isInitialized("node-1"), true),
+				want("events", len(w.events("InvalidLabelChanged")), 2),
+				want("key", strings.Contains(events, `"my key" is left out`), true),
+				want("value", strings.Contains(events, `"***" is not a valid label`), true))
+		},
+	},
+	{
 		"A permanent error of a node causes an event, and says why the node waits",
 		"kubernetes/cloud-provider-openstack#1379", "events: got 0, want 1",
 		func(w *world) error {

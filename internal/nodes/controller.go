@@ -367,7 +367,8 @@ type writeError struct{ error }
 // Unwrap returns the cause.
 func (e writeError) Unwrap() error { return e.error }
 
-// write writes a change, and an event if it has label values that the cloud does not have.
+// write writes a change, and an event if it lacks labels of the cloud, or has other values. Each
+// refresh finds the same ones, so then the event comes only with a change of labels.
 func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) error {
 	if wanted.isEmpty() {
 		return nil
@@ -383,7 +384,7 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) er
 		klog.FromContext(ctx).Info("Condition NetworkUnavailable removed, because routes are off",
 			"node", node.Name)
 	}
-	if len(wanted.notes) > 0 && len(wanted.labels) > 0 {
+	if len(wanted.notes) > 0 && (wanted.taint || len(wanted.labels) > 0) {
 		c.Recorder.Event(node, v1.EventTypeWarning, labelChanged, strings.Join(wanted.notes, "; "))
 	}
 	return nil

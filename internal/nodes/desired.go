@@ -39,7 +39,7 @@ type change struct {
 	addresses []v1.NodeAddress
 	// abandoned removes the conditions of a route controller that no longer runs.
 	abandoned bool
-	// notes say which label values were changed, and how.
+	// notes say which labels were left out, and which values were changed, and how.
 	notes []string
 }
 
