@@ -43,6 +43,10 @@ func TestInit_Node_GetsTheDataOfTheCloud(t *testing.T) {
 			t.Errorf("label %s is %q, want %q", label, got, want)
 		}
 	}
+	event := waitEvent(t, shared.Client(t), node, "InvalidLabelChanged")
+	if !strings.Contains(event.Message, `"zone-one", because "zone one"`) {
+		t.Errorf("the event about the zone is %q", event.Message)
+	}
 	ccmtest.Eventually(t, "the node has an address",
 		ccmtest.NodeAddress(shared.Client(t), m.name, corev1.NodeExternalIP))
 	want := []corev1.NodeAddress{

@@ -81,7 +81,7 @@ func (i *Instances) metadata(ctx context.Context,
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,
 		NodeAddresses: addresses,
-		Zone:          labelValue(server.Zone),
+		Zone:          server.Zone,
 		Region:        i.config.Region,
 	}, nil
 }
