@@ -146,20 +146,20 @@ func (r *reconciler) lookUp(ctx context.Context) error {
 	return r.tellFound(err)
 }
 
-// lockFound locks the load balancer, and finds it again if another Service may have written to it
-// after the list was begun.
+// lockFound locks the load balancer, and finds it again if another Service has written to it after
+// the list was begun.
 func (r *reconciler) lockFound(ctx context.Context, begun time.Time) error {
 	id := r.found.balancer.ID
-	unlock, waited, err := r.of.locks.Lock(ctx, "load balancer "+id)
-	if err != nil {
-		return err
+	unlock, ok := r.of.locks.TryLock("load balancer " + id)
+	if !ok {
+		return errBusy
 	}
-	if waited || r.of.cache().WrittenSince(id, begun) {
+	var err error
+	if r.of.cache().WrittenSince(id, begun) {
 		_, err = r.findInList(ctx, 0)
 	}
 	if r.found.balancer == nil {
-		// The Service may lock another load balancer to share it. While it held this lock, too, two
-		// Services could wait for each other.
+		// Other Services need it, and this one may join the load balancer again, which locks it.
 		unlock()
 	} else {
 		r.unlock = append(r.unlock, unlock)

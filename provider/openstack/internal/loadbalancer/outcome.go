@@ -61,6 +61,11 @@ func (r *reconciler) notReadyFor() time.Duration {
 	return now.Sub(report.Since)
 }
 
+// errBusy ends a reconcile while that of another Service holds a lock. A request of that one may
+// hang for a minute, and a wait in the call would take a worker of the service controller.
+var errBusy = api.NewRetryError(
+	"another Service that shares the load balancer is being reconciled", minRetryDelay)
+
 func retryAfter(pause time.Duration, format string, arguments ...any) error {
 	return api.NewRetryError(fmt.Sprintf(format, arguments...), pause)
 }

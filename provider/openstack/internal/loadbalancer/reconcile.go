@@ -77,7 +77,7 @@ type reconciler struct {
 // begin locks the Service. The caller closes the reconciler. A silent one writes only events about
 // waiting.
 func (l *LoadBalancers) begin(ctx context.Context, of request, silent bool) (*reconciler, error) {
-	unlock, _, err := l.locks.Lock(ctx, "service "+string(of.service.UID))
+	unlock, err := l.locks.Lock(ctx, "service "+string(of.service.UID))
 	if err != nil {
 		return nil, err
 	}

@@ -85,7 +85,8 @@ func (l *LoadBalancers) Reports() []Report {
 }
 
 // report records the result of a reconcile, and writes it to the Service. It skips a reconcile that
-// the end of the term canceled, and a node sync that comes before the creation.
+// the end of the term canceled, a node sync that comes before the creation, and one that another
+// Service kept from its begin: what is known stays true.
 func (r *reconciler) report(ctx context.Context, err error) {
 	now, lb := r.of.config.Clock.Now(), r.found.balancer
 	deletes := r.service.DeletionTimestamp != nil || !requestsLoadBalancer(r.service)
@@ -93,6 +94,9 @@ func (r *reconciler) report(ctx context.Context, err error) {
 		return
 	}
 	report := r.of.reports.get(r.service.UID)
+	if errors.Is(err, errBusy) && (report.State != "" || wasServed(r.service)) {
+		return
+	}
 	if err == nil {
 		r.measureNew(report, now)
 		if r.state.isDrifted && r.of.config.Observer != nil {

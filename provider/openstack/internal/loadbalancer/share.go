@@ -98,9 +98,9 @@ func (r *reconciler) usedPort(listeners []octavia.Listener) string {
 func (r *reconciler) join(ctx context.Context) error {
 	keys := r.settings.ShareKeys
 	// The next Service with the key waits until this one has created a load balancer or joined one.
-	unlock, _, err := r.of.locks.Lock(ctx, "share "+desired.ShareTag(keys[len(keys)-1]))
-	if err != nil {
-		return err
+	unlock, ok := r.of.locks.TryLock("share " + desired.ShareTag(keys[len(keys)-1]))
+	if !ok {
+		return errBusy
 	}
 	r.unlock = append(r.unlock, unlock)
 	all, err := r.of.config.Octavia.LoadBalancers(ctx, 0)
@@ -138,11 +138,11 @@ func (r *reconciler) whyNotJoin(
 	if why := r.whyUnfit(lb); why != "" {
 		return why, nil
 	}
-	unlock, waited, err := r.of.locks.Lock(ctx, "load balancer "+lb.ID)
-	if err != nil {
-		return "", err
+	unlock, ok := r.of.locks.TryLock("load balancer " + lb.ID)
+	if !ok {
+		return "", errBusy
 	}
-	why, err := r.whyNotNow(ctx, lb, waited || r.of.cache().WrittenSince(lb.ID, begun))
+	why, err := r.whyNotNow(ctx, lb, r.of.cache().WrittenSince(lb.ID, begun))
 	if why != "" || err != nil {
 		unlock()
 		return why, err

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/desired"
@@ -213,10 +215,84 @@ func TestShareAs_ServicesAreCreatedAtOnce_TheyShareOneLoadBalancer(t *testing.T)
 	}
 	var wait sync.WaitGroup
 	for _, service := range all {
-		wait.Go(func() { c.persist(service, []*v1.Node{c.node}) })
+		wait.Go(func() {
+			for err := error(errBusy); err != nil; {
+				_, err = c.EnsureLoadBalancer(t.Context(), "kubernetes", c.site.now(service),
+					[]*v1.Node{c.node})
+				if err != nil && !isWait(err) {
+					t.Errorf("ensure %s: %v", service.Name, err)
+					return
+				}
+				if err := c.forgetList(service.UID); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
 	}
 	wait.Wait()
 	c.wantPorts("all are served", all[0], 80, 81, 82, 83, 84)
+}
+
+// A request that hangs ends after a minute. A call that waits for it would take a worker.
+func TestShareAs_RequestOfAServiceHangs_CallsForOthersReturn(t *testing.T) {
+	t.Parallel()
+	for name, operation := range map[string]string{
+		"creation": "loadbalancer_create", "change": "loadbalancer_listener_create",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newSharing(t, nil)
+			first, second := c.add("first", 80), c.add("second", 443)
+			if name == "change" {
+				c.serve(first, second)
+				c.change(first, alsoPort(81))
+			}
+			before := c.Reports()
+			repair := c.site.Inject(openstacktest.Fault{Operation: operation, Hang: true})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.EnsureLoadBalancer(ctx, "kubernetes", c.site.now(first),
+					[]*v1.Node{c.node})
+				ended <- err
+			}()
+			// The second lock is that of the load balancer, or of the name.
+			waittest.Until(t, "the first Service has its locks", func() error {
+				select {
+				case err := <-ended:
+					t.Fatalf("the call that hangs has ended: %v", err)
+				default:
+				}
+				if n := c.locks.Held(); n < 2 {
+					return fmt.Errorf("%d locks are held", n)
+				}
+				return nil
+			})
+			limited, stop := waittest.Limited(t)
+			defer stop()
+			_, err := c.EnsureLoadBalancer(limited, "kubernetes", c.site.now(second),
+				[]*v1.Node{c.node})
+			if !errors.Is(err, errBusy) {
+				t.Errorf("the call for the second Service returns %v", err)
+			}
+			for _, report := range c.Reports() {
+				was := slices.IndexFunc(before, func(r Report) bool { return r.Name == report.Name })
+				switch {
+				case report.Name != second.Name:
+				case was < 0 && report.State != Waiting:
+					t.Errorf("the new Service is %s: %s", report.State, report.Message)
+				case was >= 0 && report.State != before[was].State:
+					t.Errorf("the Service was %s and is %s", before[was].State, report.State)
+				}
+			}
+			cancel()
+			<-ended
+			repair()
+			c.serve(first, second)
+		})
+	}
 }
 
 func TestShareAs_RequestOfTheLoadBalancerDiffers_GetsAnotherOneAndAnEvent(t *testing.T) {
@@ -576,8 +652,7 @@ func TestShareAs_Preview_ShowsJoiningAndLeavingAndChangesNothing(t *testing.T) {
 	c.wantPorts("after the previews", owner, 80, 443)
 }
 
-// While a Service holds the lock of a load balancer that is gone, and waits for that of its name,
-// another one may hold these locks the other way around.
+// Other Services need the lock while this one goes on.
 func TestLockFound_LoadBalancerIsGone_ItsLockIsReleased(t *testing.T) {
 	t.Parallel()
 	c := newSharing(t, nil)

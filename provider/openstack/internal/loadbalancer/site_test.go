@@ -292,7 +292,7 @@ func (c *cluster) ensureBy(
 func (c *cluster) forgetList(services ...types.UID) error {
 	c.site.pause()
 	for _, uid := range services {
-		unlock, _, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
+		unlock, err := c.locks.Lock(c.site.t.Context(), "service "+string(uid))
 		if err != nil {
 			return err
 		}

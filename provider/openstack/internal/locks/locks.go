@@ -1,4 +1,4 @@
-// Package locks provides one lock for each name. The wait for a lock ends with the context of the
+// Package locks provides one lock for each name. A wait for a lock ends with the context of the
 // caller.
 package locks
 
@@ -14,21 +14,27 @@ type Locks struct {
 	held map[string]chan struct{}
 }
 
-// Lock returns when the caller holds the lock of the name. waited reports whether another caller
-// held it before. unlock may be called several times.
-func (l *Locks) Lock(ctx context.Context, name string) (unlock func(), waited bool, err error) {
+// Lock returns when the caller holds the lock of the name. unlock may be called several times.
+func (l *Locks) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	for {
 		released := l.take(name)
 		if released == nil {
-			return sync.OnceFunc(func() { l.release(name) }), waited, nil
+			return sync.OnceFunc(func() { l.release(name) }), nil
 		}
-		waited = true
 		select {
 		case <-released:
 		case <-ctx.Done():
-			return nil, true, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// TryLock is Lock, but returns false if another caller holds the lock.
+func (l *Locks) TryLock(name string) (unlock func(), ok bool) {
+	if l.take(name) != nil {
+		return nil, false
+	}
+	return sync.OnceFunc(func() { l.release(name) }), true
 }
 
 // take returns nil if the caller holds the lock now, else the channel to wait for.

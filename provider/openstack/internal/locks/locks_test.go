@@ -14,7 +14,7 @@ func TestLocks_OneAtATimeForEachName(t *testing.T) {
 	for i := range 200 {
 		name := []string{"a", "b", "c"}[i%3]
 		alive.Go(func() {
-			unlock, _, err := l.Lock(t.Context(), name)
+			unlock, err := l.Lock(t.Context(), name)
 			if err != nil {
 				t.Error(err)
 				return
@@ -34,26 +34,29 @@ func TestLocks_OneAtATimeForEachName(t *testing.T) {
 
 func TestLocks_WaitEndsWithItsContext(t *testing.T) {
 	var l Locks
-	unlock, waited, err := l.Lock(t.Context(), "a")
-	if err != nil || waited {
-		t.Fatal(waited, err)
+	unlock, err := l.Lock(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
 	}
 	gone, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the term is over")
 	cancel(why)
-	if _, _, err := l.Lock(gone, "a"); !errors.Is(err, why) {
+	if _, err := l.Lock(gone, "a"); !errors.Is(err, why) {
 		t.Errorf("the wait ended with %v", err)
 	}
-	other, waited, err := l.Lock(t.Context(), "b")
-	if err != nil || waited {
-		t.Errorf("another name had to wait: %t, %v", waited, err)
+	if _, ok := l.TryLock("a"); ok {
+		t.Error("two callers hold the lock")
+	}
+	other, ok := l.TryLock("b")
+	if !ok {
+		t.Fatal("the lock of another name is held")
 	}
 	other()
 	unlock()
 	unlock()
-	again, waited, err := l.Lock(t.Context(), "a")
-	if err != nil || waited {
-		t.Errorf("the lock was not released: %t, %v", waited, err)
+	again, ok := l.TryLock("a")
+	if !ok {
+		t.Fatal("the lock was not released")
 	}
 	again()
 	if l.Held() > 0 {

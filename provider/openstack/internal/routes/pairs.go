@@ -99,7 +99,7 @@ func (a *addressPairs) change(ctx context.Context, p port,
 	if _, needed := decide(p); !needed {
 		return nil
 	}
-	unlock, _, err := a.ports.Lock(ctx, p.ID)
+	unlock, err := a.ports.Lock(ctx, p.ID)
 	if err != nil {
 		return err
 	}
