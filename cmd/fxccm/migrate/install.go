@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/deploy"
 )
@@ -86,6 +87,7 @@ func (m *migration) adapt(object *unstructured.Unstructured, replicas int32) err
 		})
 	case deploymentKind:
 		return change(object, func(d *appsv1.Deployment) {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, fromAnnotation, m.occm.String())
 			d.Spec.Replicas = &replicas
 			m.copyMetadata(&d.Spec.Template)
 			m.adaptPod(&d.Spec.Template.Spec)
@@ -261,7 +263,8 @@ func (m *migration) install(ctx context.Context, dryRun bool) error {
 	return nil
 }
 
-// installed returns the replicas of fxccm's Deployment, or -1 if it does not exist.
+// installed returns the replicas of fxccm's Deployment, or -1 if it does not exist. The error is a
+// [foreignError] if the Deployment is not for this OCCM.
 func (m *migration) installed(ctx context.Context) (int32, error) {
 	d, err := m.AppsV1().Deployments(m.occm.Namespace).Get(ctx, fxccmName, metav1.GetOptions{})
 	switch {
@@ -269,10 +272,11 @@ func (m *migration) installed(ctx context.Context) (int32, error) {
 		return -1, nil
 	case err != nil:
 		return 0, fmt.Errorf("read Deployment %s: %w", fxccmName, err)
-	case d.Spec.Replicas == nil:
-		return 1, nil
 	}
-	return *d.Spec.Replicas, nil
+	if err := m.checkFrom(deploymentKind, d); err != nil {
+		return 0, err
+	}
+	return ptr.Deref(d.Spec.Replicas, 1), nil
 }
 
 // scale changes only the replicas of fxccm's Deployment.

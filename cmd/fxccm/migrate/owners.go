@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -47,16 +48,43 @@ func (m *migration) checkOwners(ctx context.Context) error {
 	case !apierrors.IsNotFound(err):
 		return fmt.Errorf("read ServiceAccount %s: %w", baseName, err)
 	}
-	deployment, err := m.AppsV1().Deployments(m.occm.Namespace).Get(ctx, fxccmName,
-		metav1.GetOptions{})
-	switch {
-	case err == nil && deployment.Annotations[releaseAnnotation] != "":
-		m.add(Blocks, "Deployment "+fxccmName, "Helm release %s owns it, and fxccm migrate would "+
-			"install another one with its name", deployment.Annotations[releaseAnnotation])
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("read Deployment %s: %w", fxccmName, err)
+	if _, err = m.installed(ctx); err == nil {
+		_, err = m.findRecord(ctx)
 	}
-	return nil
+	if foreign := (*foreignError)(nil); errors.As(err, &foreign) {
+		m.add(Blocks, foreign.subject, "%s", foreign.text)
+		return nil
+	}
+	return err
+}
+
+// fromAnnotation of fxccm's Deployment and of the record names the workload that fxccm replaces,
+// because several clusters may have an OCCM in one namespace.
+const fromAnnotation = "fxccm.dev/migrate-from"
+
+// foreignError is the error of an object that has the name of an object of this migration, and is
+// not for this OCCM.
+type foreignError struct{ subject, text string }
+
+func (e *foreignError) Error() string { return e.subject + ": " + e.text }
+
+// checkFrom returns an error that blocks if an object is not for this OCCM.
+func (m *migration) checkFrom(kind string, object metav1.Object) error {
+	owned := object.GetAnnotations()
+	foreign := &foreignError{subject: kind + " " + object.GetName()}
+	switch release, source := owned[releaseAnnotation], owned[fromAnnotation]; {
+	case release != "":
+		foreign.text = fmt.Sprintf("Helm release %s owns it, and fxccm migrate needs its name",
+			release)
+	case source == m.occm.String():
+		return nil
+	case source != "":
+		foreign.text = fmt.Sprintf("it belongs to the migration of %s, and a namespace can have "+
+			"only one: move %s to another namespace first", source, m.occm)
+	default:
+		foreign.text = "fxccm migrate has not created it, and needs its name"
+	}
+	return errBlocked(foreign)
 }
 
 // source is a Secret or a ConfigMap that OCCM's Pods use.

@@ -122,6 +122,7 @@ func (m *migration) writeRecord(ctx context.Context, r record) error {
 
 func (m *migration) writePart(ctx context.Context, name string, part *v1.ConfigMap) error {
 	part.Name, part.Labels = name, map[string]string{"app.kubernetes.io/part-of": fxccmName}
+	part.Annotations = map[string]string{fromAnnotation: m.occm.String()}
 	client := m.CoreV1().ConfigMaps(m.occm.Namespace)
 	_, err := client.Create(ctx, part, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
@@ -133,13 +134,23 @@ func (m *migration) writePart(ctx context.Context, name string, part *v1.ConfigM
 	return nil
 }
 
-// readRecord returns nil if there is no migration to continue.
-func (m *migration) readRecord(ctx context.Context) (*record, error) {
+// findRecord returns nil if no record exists. The error is a [foreignError] if the record is not
+// for this OCCM.
+func (m *migration) findRecord(ctx context.Context) (*v1.ConfigMap, error) {
 	first, err := m.readPart(ctx, recordName)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
+		return nil, err
+	}
+	return first, m.checkFrom("ConfigMap", first)
+}
+
+// readRecord returns nil if there is no migration to continue.
+func (m *migration) readRecord(ctx context.Context) (*record, error) {
+	first, err := m.findRecord(ctx)
+	if first == nil || err != nil {
 		return nil, err
 	}
 	packed := first.BinaryData[recordKey]
@@ -181,11 +192,8 @@ func countParts(first *v1.ConfigMap) int {
 
 // deleteRecord deletes the first part first: without it there is no record.
 func (m *migration) deleteRecord(ctx context.Context) error {
-	first, err := m.readPart(ctx, recordName)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	first, err := m.findRecord(ctx)
+	if first == nil || err != nil {
 		return err
 	}
 	for i := range countParts(first) {

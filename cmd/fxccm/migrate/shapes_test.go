@@ -1,8 +1,10 @@
 package migrate
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -461,8 +463,12 @@ func (s shape) run(t *testing.T, c shapeCluster, withFlags bool) (*migration,
 	return m, &out
 }
 
+func (s shape) podLabels() map[string]string {
+	return map[string]string{"k8s-app": occmName, "release": s.name}
+}
+
 func (s shape) workload() runtime.Object {
-	labels := map[string]string{"k8s-app": occmName}
+	labels := s.podLabels()
 	meta := metav1.ObjectMeta{
 		Namespace: s.namespace, Name: s.name, Annotations: s.annotations, Labels: s.labels,
 	}
@@ -605,6 +611,66 @@ func (s shape) apply(t *testing.T, cluster shapeCluster, client *fake.Clientset)
 	}
 	if err := m.find(t.Context()); err != nil || !m.occm.isStopped() {
 		t.Errorf("OCCM is not stopped: %v", err)
+	}
+}
+
+// Two hosted control planes have their OCCMs in one namespace, and fxccm replaces the first one.
+func TestMigrate_AnotherOCCMOfTheNamespaceIsMigrated_Blocks(t *testing.T) {
+	first := shapes(t)["k0smotron"]
+	first.name = "occm-a"
+	second := first
+	second.name = "occm-b"
+	client := fake.NewClientset(append(first.objects, first.workload(), second.workload(),
+		occmPodIn("hosted", "occm-b-1", v1.PodTemplateSpec{
+			ObjectMeta: metav1.ObjectMeta{Labels: second.podLabels()}, Spec: second.pod,
+		}), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "c1"}})...)
+	cluster := first.newCluster(t, client)
+	other := clusterOf("c3", leaseOf("occm-b-1_x"))
+	other.Config = cluster.own.Config
+	command := func(s shape, served *Cluster) (*migration, *strings.Builder) {
+		m, out := s.run(t, shapeCluster{cluster.own, served}, true)
+		m.line.occm = s.namespace + "/" + s.name
+		return m, out
+	}
+	m, out := command(first, cluster.served)
+	if err := m.runApply(t.Context()); err != nil {
+		t.Fatalf("apply of the first: %v:\n%s", err, out)
+	}
+	deployments := client.AppsV1().Deployments("hosted")
+	before, err := deployments.Get(t.Context(), fxccmName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBlocked := func(object string) {
+		t.Helper()
+		for name, run := range map[string]func(*migration, context.Context) error{
+			"check": (*migration).runCheck, "apply": (*migration).runApply,
+			"rollback": (*migration).runRollback,
+		} {
+			m, out := command(second, other)
+			err := run(m, t.Context())
+			text := fmt.Sprintf("%s %v", out, err)
+			if codeOf(err) != ExitBlocked || !strings.Contains(text, object) ||
+				!strings.Contains(text, "belongs to the migration of Deployment hosted/occm-a") {
+				t.Errorf("%s of the second: exit code %d:\n%s", name, codeOf(err), text)
+			}
+		}
+	}
+	wantBlocked("Deployment fxccm")
+	after, err := deployments.Get(t.Context(), fxccmName, metav1.GetOptions{})
+	if err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the first fxccm is %+v, %v, want %+v", after, err, before)
+	}
+
+	// An interrupted migration, whose Deployment was deleted by hand.
+	err = errors.Join(m.writeRecord(t.Context(), record{Replicas: 1}),
+		deployments.Delete(t.Context(), fxccmName, metav1.DeleteOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantBlocked("ConfigMap fxccm-migration")
+	if r, err := m.readRecord(t.Context()); r == nil || err != nil {
+		t.Errorf("the record of the first is %+v, %v", r, err)
 	}
 }
 
