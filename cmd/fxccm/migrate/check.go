@@ -78,6 +78,7 @@ func (m *migration) check(ctx context.Context, dir string) error {
 	if err := m.readArguments(ctx); err != nil {
 		return err
 	}
+	m.checkUser(ctx)
 	if err := m.checkOthers(ctx); err != nil {
 		return err
 	}

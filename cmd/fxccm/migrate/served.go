@@ -93,25 +93,32 @@ func (m *migration) chooseServed(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--workload-kubeconfig: %w", err)
 	}
-	m.served = m.Cluster
-	if own != other {
-		m.served = m.workload
-	}
 	switch {
-	case m.isHosted() && connection == "":
+	case own == other:
+		m.served = m.Cluster
+		m.add(Same, subject, "OCCM's Pods run in the cluster that they serve")
+	case connection == "":
 		m.add(Blocks, subject, "OCCM uses the ServiceAccount of its Pods, so it serves the "+
 			"cluster of --kubeconfig, and not that of --workload-kubeconfig")
 		return nil
-	case !m.isHosted():
-		m.add(Same, subject, "OCCM's Pods run in the cluster that they serve")
+	default:
+		m.served = m.workload
 	}
+	return m.checkHolder(ctx)
+}
+
+// checkUser finds the user that fxccm's rights are bound to.
+func (m *migration) checkUser(ctx context.Context) {
+	if m.workload == nil || m.served == nil {
+		return
+	}
+	var err error
 	if m.subject, err = m.user(ctx); err != nil {
 		m.add(Blocks, "OCCM's user", "fxccm gets its rights from bindings for OCCM's user, "+
 			"which is unknown: %v", err)
 	} else if m.subject != nil {
 		m.add(Same, "OCCM's user", "%s %s gets fxccm's rights", m.subject.Kind, m.subject.Name)
 	}
-	return m.checkHolder(ctx)
 }
 
 // user is the user that OCCM logs in as; nil if it is the ServiceAccount of the Pods.
@@ -251,11 +258,11 @@ func (m *migration) checkHolder(ctx context.Context) error {
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("read the lease: %w", err)
 	}
-	if len(hosts) == 0 {
-		return nil
-	}
 	const hint = ": does OCCM serve the cluster of --workload-kubeconfig?"
-	if err != nil {
+	switch {
+	case len(hosts) == 0 || err != nil && m.occm.isStopped():
+		return nil
+	case err != nil:
 		m.add(Blocks, "lease", "OCCM's Pods run, and it does not exist"+hint)
 		return nil
 	}
@@ -265,8 +272,15 @@ func (m *migration) checkHolder(ctx context.Context) error {
 		return name != "" && (name == host || len(host) >= 63 && strings.HasPrefix(name, host) ||
 			strings.HasPrefix(host, name+"."))
 	}
-	if lease.holder() != "" && !slices.ContainsFunc(hosts, isHost) {
-		m.add(Blocks, "lease", "%s, which is not a Pod of OCCM, holds it"+hint, lease.holder())
+	if lease.holder() == "" || slices.ContainsFunc(hosts, isHost) {
+		return nil
 	}
+	if m.occm.isStopped() { // the holder may be a Pod of fxccm that was killed
+		isRenewed, err := m.isRenewed(ctx, lease)
+		if err != nil || !isRenewed {
+			return err
+		}
+	}
+	m.add(Blocks, "lease", "%s, which is not a Pod of OCCM, holds it"+hint, lease.holder())
 	return nil
 }

@@ -12,15 +12,19 @@ import (
 	"io"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
@@ -78,8 +82,26 @@ func clusterOf(uid types.UID, objects ...runtime.Object) *Cluster {
 func leaseOf(holder string) *coordinationv1.Lease {
 	return &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cloud-controller-manager"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: ptr.To(holder)},
+		Spec: coordinationv1.LeaseSpec{
+			HolderIdentity: ptr.To(holder), LeaseDurationSeconds: ptr.To(int32(15)),
+		},
 	}
+}
+
+// renewLease has each read of a lease return a newer one.
+func renewLease(c *Cluster) {
+	client, version := c.Interface.(*fake.Clientset), 1
+	client.PrependReactor("get", "leases", func(a clienttesting.Action) (bool, runtime.Object,
+		error,
+	) {
+		object, err := client.Tracker().Get(a.GetResource(), a.GetNamespace(),
+			a.(clienttesting.GetAction).GetName())
+		if lease, is := object.(*coordinationv1.Lease); is {
+			version++
+			lease.ResourceVersion = strconv.Itoa(version)
+		}
+		return true, object, err
+	})
 }
 
 // occmPodIn is the Pod of a Deployment or DaemonSet of OCCM.
@@ -226,6 +248,88 @@ func TestChooseServed_OfEachLogin_IsTheNamedClusterOrBlocks(t *testing.T) {
 			case strings.Contains(text.String(), "s3cret"):
 				t.Errorf("it shows a secret:\n%s", &text)
 			}
+		})
+	}
+}
+
+// The rollback of fxccm for another cluster needs the lease and OCCM's workload only.
+func TestRollback_FxccmOfAHostedControlPlaneIsBroken_OCCMRunsAgainUnlessAnotherLeads(t *testing.T) {
+	kubeconfig := kubeconfigOf(t, clientcmdapi.AuthInfo{
+		Token: tokenOf("system:serviceaccount:kube-system:ccm"),
+	})
+	copied := writeFile(t, t.TempDir(), "kubeconfig", kubeconfig)
+	mounted := all(withSecret("/etc/kube", "kubeconfig"),
+		addArgs("--kubeconfig=/etc/kube/kubeconfig"))
+	for name, c := range map[string]struct {
+		change func(*v1.PodSpec)
+		// holder is the last holder of the lease; "": the lease does not exist.
+		holder string
+		args   []string
+		// isLive: the holder renews the lease, so the named cluster is another one.
+		isLive bool
+	}{
+		"its Pod was replaced":  {mounted, "fxccm-1", nil, false},
+		"it has never led":      {mounted, "ccm-1_x", nil, false},
+		"the lease was deleted": {mounted, "", nil, false},
+		"another cluster":       {mounted, "their-ccm_x", nil, true},
+		"kubeconfig of an agent": {
+			addArgs("--kubeconfig=/vault/kubeconfig"), "fxccm-2",
+			[]string{"--file=/vault/kubeconfig=" + copied}, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				template := occmPod(c.change)
+				template.Spec.NodeSelector = map[string]string{stopSelector: "true"}
+				set := daemonSet("ccm", template)
+				set.Annotations = map[string]string{restoreAnnotation: "{}"}
+				set.Spec.Selector = &metav1.LabelSelector{
+					MatchLabels: map[string]string{"k8s-app": occmName},
+				}
+				m := &migration{
+					Cluster: clusterOf("c1", set,
+						secretOf("kubeconfig", map[string]string{"kubeconfig": kubeconfig}),
+						secretOf("cloud-config", map[string]string{"cloud.conf": conf}),
+						&appsv1.Deployment{
+							ObjectMeta: metav1.ObjectMeta{
+								Namespace: "kube-system", Name: fxccmName,
+								Annotations: map[string]string{
+									fromAnnotation: "DaemonSet kube-system/ccm",
+								},
+							},
+							Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(1))},
+						}, &v1.Pod{ObjectMeta: metav1.ObjectMeta{
+							Namespace: "kube-system", Name: "fxccm-2",
+							Labels: fxccmSelector().MatchLabels,
+						}}),
+					program: newProgram(), line: newLine(t, append(c.args, "--yes")...),
+					out: io.Discard,
+				}
+				m.workload = clusterOf("c2")
+				if c.holder != "" {
+					m.workload = clusterOf("c2", leaseOf(c.holder))
+				}
+				code := 0
+				if c.isLive {
+					code = ExitBlocked
+					renewLease(m.workload)
+				}
+				client := m.Interface.(*fake.Clientset)
+				client.PrependReactor("patch", "deployments", func(clienttesting.Action) (bool,
+					runtime.Object, error,
+				) {
+					return false, nil, client.Tracker().Delete(
+						v1.SchemeGroupVersion.WithResource("pods"), "kube-system", "fxccm-2")
+				})
+				if err := m.runRollback(t.Context()); codeOf(err) != code {
+					t.Fatalf("exit code %d, want %d: %v", codeOf(err), code, err)
+				}
+				after, err := client.AppsV1().DaemonSets("kube-system").Get(t.Context(), "ccm",
+					metav1.GetOptions{})
+				if err != nil || ofDaemonSet(after).isStopped() != c.isLive {
+					t.Errorf("OCCM is %+v, %v, want stopped: %t", after, err, c.isLive)
+				}
+			})
 		})
 	}
 }

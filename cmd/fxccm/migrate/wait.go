@@ -119,6 +119,25 @@ func (m *migration) awaitFree(ctx context.Context) error {
 	})
 }
 
+// isRenewed watches the lease for its duration, and reports whether it changes. Like awaitFree, it
+// uses only this machine's clock.
+func (m *migration) isRenewed(ctx context.Context, lease leaseState) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, lease.duration()+pollInterval, false,
+		func(context.Context) (bool, error) {
+			now, err := m.readLease(ctx)
+			return err == nil && now.ResourceVersion != lease.ResourceVersion, err
+		})
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case wait.Interrupted(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read the lease: %w", err)
+	}
+	return true, nil
+}
+
 // awaitLeader waits until a Pod of fxccm leads and is ready.
 func (m *migration) awaitLeader(ctx context.Context) error {
 	return m.until(ctx, "fxccm leads and is ready", func(ctx context.Context) (string, error) {
