@@ -171,14 +171,11 @@ func (m *migration) adaptPod(pod *v1.PodSpec) {
 	if old := m.occm.before(); old.NodeSelector != nil {
 		selector = old.NodeSelector
 	}
-	affinity := is.Affinity
-	if len(selector) > 0 || affinity != nil && affinity.NodeAffinity != nil {
-		// The base's node affinity is removed, because OCCM may run where no node is a control
-		// plane.
-		pod.NodeSelector, pod.Affinity.NodeAffinity = selector, nil
-		if affinity != nil {
-			pod.Affinity.NodeAffinity = affinity.NodeAffinity
-		}
+	// The base's node affinity is removed, because OCCM may run where no node is a control plane,
+	// such as in a management cluster.
+	pod.NodeSelector, pod.Affinity.NodeAffinity = selector, nil
+	if is.Affinity != nil {
+		pod.Affinity.NodeAffinity = is.Affinity.NodeAffinity
 	}
 	for _, toleration := range is.Tolerations {
 		if !slices.Contains(pod.Tolerations, toleration) {

@@ -85,6 +85,22 @@ func withEnv(name, value string) func(*v1.PodSpec) {
 	return addEnv(v1.EnvVar{Name: name, Value: value})
 }
 
+// controlPlane is the label of a node of the control plane.
+const controlPlane = "node-role.kubernetes.io/control-plane"
+
+// onControlPlane requires a node of the control plane.
+func onControlPlane(s *v1.PodSpec) {
+	s.Affinity = &v1.Affinity{NodeAffinity: &v1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+			NodeSelectorTerms: []v1.NodeSelectorTerm{{
+				MatchExpressions: []v1.NodeSelectorRequirement{
+					{Key: controlPlane, Operator: v1.NodeSelectorOpExists},
+				},
+			}},
+		},
+	}}
+}
+
 // shapes have no load balancers, because there is no OpenStack.
 func shapes(t *testing.T) map[string]shape {
 	t.Helper()
@@ -109,7 +125,8 @@ func shapes(t *testing.T) map[string]shape {
 				"--use-service-account-credentials=false", "--bind-address=127.0.0.1",
 			}, withEnv("CLOUD_CONFIG", "/etc/config/cloud.conf"),
 				withEnv("CLUSTER_NAME", "kubernetes"), withHostPath("/etc/kubernetes/pki"),
-				withHostPath("/etc/ssl/certs"), withSecret("/etc/config", "cloud-config")),
+				withHostPath("/etc/ssl/certs"), withSecret("/etc/config", "cloud-config"),
+				func(s *v1.PodSpec) { s.NodeSelector = map[string]string{controlPlane: ""} }),
 			objects: []runtime.Object{cloudConfig("cloud-config", conf)},
 			args:    []string{"--cluster-name=kubernetes", configFlag, "--bind-address=127.0.0.1"},
 			reports: "read from Secret kube-system/cloud-config",
@@ -176,7 +193,7 @@ func shapes(t *testing.T) map[string]shape {
 				"--allocate-node-cidrs=true", "--configure-cloud-routes=false",
 				"--cluster-cidr=100.96.0.0/11", "--cluster-name=k.example",
 			}, withEnv("KUBERNETES_SERVICE_HOST", "127.0.0.1"),
-				withHostPath("/etc/kubernetes/cloud.config")),
+				withHostPath("/etc/kubernetes/cloud.config"), onControlPlane),
 			cloudConfig: conf, isLocal: true,
 			wants: []string{"--workload-kubeconfig"},
 			args:  []string{"--cluster-cidr=100.96.0.0/11"}, reports: "the add-on manager",
@@ -608,6 +625,16 @@ func (s shape) apply(t *testing.T, cluster shapeCluster, client *fake.Clientset)
 	if d.Namespace != s.namespace || !reflect.DeepEqual(c.VolumeMounts, mounts) ||
 		!reflect.DeepEqual(d.Spec.Template.Spec.Volumes, s.pod.Volumes) {
 		t.Errorf("fxccm's Deployment is\n%+v", d)
+	}
+	var affinity *v1.NodeAffinity
+	if s.pod.Affinity != nil {
+		affinity = s.pod.Affinity.NodeAffinity
+	}
+	placed := d.Spec.Template.Spec
+	if !maps.Equal(placed.NodeSelector, s.pod.NodeSelector) ||
+		!reflect.DeepEqual(placed.Affinity.NodeAffinity, affinity) {
+		t.Errorf("fxccm needs the node selector %v and the affinity %v, want OCCM's: %v, %v",
+			placed.NodeSelector, placed.Affinity.NodeAffinity, s.pod.NodeSelector, affinity)
 	}
 	if err := m.find(t.Context()); err != nil || !m.occm.isStopped() {
 		t.Errorf("OCCM is not stopped: %v", err)
