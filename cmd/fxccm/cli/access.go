@@ -63,13 +63,11 @@ func (c *Cluster) String() string {
 const requestTimeout = 30 * time.Second
 
 // Connect reads the kubeconfig, and sends no request. Without --kubeconfig, it reads $KUBECONFIG or
-// ~/.kube/config.
+// ~/.kube/config. Without any kubeconfig, it uses the ServiceAccount of its Pod.
 func (a *Access) Connect() (*Cluster, error) {
 	flag := cmp.Or(a.Flag, "--kubeconfig")
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = a.Kubeconfig
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: a.Context})
 	source, given := a.source(flag)
 	files := rules.GetLoadingPrecedence()
 	for _, file := range files {
@@ -77,12 +75,17 @@ func (a *Access) Connect() (*Cluster, error) {
 			return nil, fmt.Errorf("read %s: %w", source, err)
 		}
 	}
-	config, err := loader.ClientConfig()
+	hasFile := slices.ContainsFunc(files, exists)
+	loader, err := a.loader(rules, given || hasFile)
+	var config *rest.Config
+	if err == nil {
+		config, err = loader.ClientConfig()
+	}
 	switch {
 	case err == nil:
-	case !slices.ContainsFunc(files, exists) && !given:
+	case !hasFile && !given:
 		return nil, errors.New("no kubeconfig: set --kubeconfig or KUBECONFIG")
-	case !slices.ContainsFunc(files, exists):
+	case !hasFile:
 		return nil, fmt.Errorf("read %s: no such file", source)
 	case clientcmd.IsEmptyConfig(err):
 		if contexts := a.Contexts(); len(contexts) > 0 && a.Context == "" {
@@ -109,6 +112,18 @@ func (a *Access) Connect() (*Cluster, error) {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
 	return cluster, nil
+}
+
+// loader finds the cluster like kubectl. It is that of a Pod's ServiceAccount only if there is no
+// kubeconfig.
+func (a *Access) loader(
+	rules *clientcmd.ClientConfigLoadingRules, hasKubeconfig bool,
+) (clientcmd.ClientConfig, error) {
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: a.Context}
+	if hasKubeconfig {
+		return apiconn.Kubeconfig(rules, overrides)
+	}
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), nil
 }
 
 // Contexts returns the names of the contexts, or none if the kubeconfig cannot be read.
