@@ -290,18 +290,24 @@ func TestNew_InvalidInput_ErrorNamesTheField(t *testing.T) {
 	}
 }
 
-func TestNew_MalformedKubeconfig_ErrorNamesTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(path, []byte("clusters: {"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := standaloneParams("*")
-	p.RESTConfig = nil
-	p.Config.ClientConnection.Kubeconfig = path
-	_, err := ccm.New(p)
-	if err == nil || !strings.Contains(err.Error(), "clientConnection.kubeconfig") ||
-		!strings.Contains(err.Error(), path) {
-		t.Errorf("want an error that names the field and the file, got: %v", err)
+func TestNew_KubeconfigIsMalformedOrSelectsNoCluster_ErrorNamesTheFileAndTheCause(t *testing.T) {
+	const noContext = "the kubeconfig has no current context with a cluster"
+	for content, want := range map[string]string{
+		"clusters: {": "--kubeconfig: error loading config file", "": noContext,
+		`clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]`: noContext,
+	} {
+		path := filepath.Join(t.TempDir(), "kubeconfig")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := standaloneParams("*")
+		p.RESTConfig = nil
+		p.Config.ClientConnection.Kubeconfig = path
+		_, err := ccm.New(p)
+		if err == nil || !strings.Contains(err.Error(), "clientConnection.kubeconfig") ||
+			!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with the field, the file and %q, got: %v", want, err)
+		}
 	}
 }
 

@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	cloudprovider "k8s.io/cloud-provider"
 
-	"github.com/fxccm/fxccm/internal/configfile"
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/internal/guard"
 )
 
@@ -86,11 +85,7 @@ func loadConfig(host *rest.Config, cfg ClientConnectionConfig) (*rest.Config, er
 		}
 		return config, nil
 	}
-	err := configfile.Check(cfg.Kubeconfig)
-	var config *rest.Config
-	if err == nil {
-		config, err = clientcmd.BuildConfigFromFlags(cfg.Master, cfg.Kubeconfig)
-	}
+	config, err := apiconn.FromFlags(cfg.Master, cfg.Kubeconfig)
 	if err != nil {
 		return nil, configError(field.Invalid(path, cfg.Kubeconfig, "--kubeconfig: "+err.Error()))
 	}

@@ -13,14 +13,13 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
-	"github.com/fxccm/fxccm/internal/configfile"
+	"github.com/fxccm/fxccm/internal/apiconn"
 )
 
 // settings is a validated Config with the content of its files.
@@ -239,11 +238,8 @@ func (c *checker) client(
 ) *rest.Config {
 	config := rest.CopyConfig(given)
 	if kubeconfig != "" {
-		err := configfile.Check(kubeconfig)
-		if err == nil {
-			config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
-		}
-		if err != nil {
+		var err error
+		if config, err = apiconn.FromFlags("", kubeconfig); err != nil {
 			c.invalid(path, kubeconfig, flag, err)
 			return nil
 		}

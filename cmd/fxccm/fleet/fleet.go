@@ -16,11 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/fleet"
-	"github.com/fxccm/fxccm/internal/configfile"
+	"github.com/fxccm/fxccm/internal/apiconn"
 	"github.com/fxccm/fxccm/options"
 	"github.com/fxccm/fxccm/provider/openstack"
 )
@@ -269,11 +268,7 @@ func connect(flags ccm.ClientConnectionConfig) (*rest.Config, error) {
 		}
 		return config, nil
 	}
-	err := configfile.Check(flags.Kubeconfig)
-	var config *rest.Config
-	if err == nil {
-		config, err = clientcmd.BuildConfigFromFlags(flags.Master, flags.Kubeconfig)
-	}
+	config, err := apiconn.FromFlags(flags.Master, flags.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
