@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 
@@ -25,6 +26,13 @@ type argument struct {
 	// name has no dashes. text is the flag for fxccm, value is what OCCM gets.
 	name, text, value string
 	isKnown           bool
+}
+
+// bindsLoopback reports whether only its own Pod reaches the secure port.
+func (a argument) bindsLoopback() bool {
+	address, is := strings.CutPrefix(a.value, "--bind-address=")
+	ip := net.ParseIP(address)
+	return is && ip != nil && ip.IsLoopback()
 }
 
 // left are flags that fxccm gets with another value, or not at all.
@@ -79,8 +87,9 @@ type settings struct {
 	findings []Finding
 }
 
-// judge classifies each flag of OCCM: kept, without effect, left out or unsupported.
-func (p Program) judge(args []word) (settings, error) {
+// judge classifies each flag of OCCM: kept, without effect, left out or unsupported. hasNodeNetwork
+// reports whether OCCM's Pods use the network of their node.
+func (p Program) judge(args []word, hasNodeNetwork bool) (settings, error) {
 	flags, complete := p.NewFlags()
 	found, rest := split(args, flags)
 	var s settings
@@ -96,6 +105,10 @@ func (p Program) judge(args []word) (settings, error) {
 		why := left[a.name]
 		if why == "" {
 			why = left[strings.TrimPrefix(a.value, "--")]
+		}
+		if !hasNodeNetwork && a.bindsLoopback() {
+			why = "fxccm binds all addresses of the Pod, because without the node's network the " +
+				"kubelet's probes do not reach a loopback"
 		}
 		switch {
 		case !a.isKnown && p.OldFlags[a.name] != "":

@@ -116,7 +116,7 @@ func (m *migration) readArguments(ctx context.Context) error {
 		m.blockAll("arguments", err)
 		return nil
 	}
-	if m.settings, err = m.program.judge(words); err != nil {
+	if m.settings, err = m.program.judge(words, m.occm.template.Spec.HostNetwork); err != nil {
 		m.add(Blocks, "arguments", "%v", err)
 	}
 	m.findings = append(m.findings, m.settings.findings...)

@@ -114,7 +114,8 @@ func TestJudge_EachFlag_IsKeptLeftOutOrBlocks(t *testing.T) {
 		},
 		"a bad value": {[]string{"--kube-api-qps=much"}, []string{"--kube-api-qps=much"}, Blocks, "much"},
 	} {
-		s, err := newProgram().judge(wordsOf(append([]string{configFlag}, c.args...)...))
+		s, err := newProgram().judge(wordsOf(append([]string{configFlag}, c.args...)...),
+			false)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -127,7 +128,7 @@ func TestJudge_EachFlag_IsKeptLeftOutOrBlocks(t *testing.T) {
 			t.Errorf("%s: no finding %q that %s:\n%+v", name, c.want, c.level, s.findings)
 		}
 	}
-	if _, err := newProgram().judge(nil); err == nil {
+	if _, err := newProgram().judge(nil, false); err == nil {
 		t.Error("a command line without --cloud-config is accepted")
 	}
 }

@@ -126,6 +126,7 @@ func shapes(t *testing.T) map[string]shape {
 			}, withEnv("CLOUD_CONFIG", "/etc/config/cloud.conf"),
 				withEnv("CLUSTER_NAME", "kubernetes"), withHostPath("/etc/kubernetes/pki"),
 				withHostPath("/etc/ssl/certs"), withSecret("/etc/config", "cloud-config"),
+				withNodeNetwork,
 				func(s *v1.PodSpec) { s.NodeSelector = map[string]string{controlPlane: ""} }),
 			objects: []runtime.Object{cloudConfig("cloud-config", conf)},
 			args:    []string{"--cluster-name=kubernetes", configFlag, "--bind-address=127.0.0.1"},
@@ -204,11 +205,12 @@ func shapes(t *testing.T) map[string]shape {
 				occmBinary, "--v=2", "--cloud-config=/etc/kubernetes/cloud-config-occm",
 				"--cluster-name=$(CLUSTER_NAME)", "--use-service-account-credentials=true",
 				"--bind-address=127.0.0.1",
-			}, withEnv("CLUSTER_NAME", "magnum"), withHostPath("/etc/kubernetes")),
+			}, withEnv("CLUSTER_NAME", "magnum"), withHostPath("/etc/kubernetes"),
+				withNodeNetwork),
 			cloudConfig: conf + "ca-file = /etc/kubernetes/ca-bundle.crt\n",
 			copies:      map[string]string{"/etc/kubernetes/ca-bundle.crt": "pem"},
 			wants:       []string{"--cloud-config=FILE"}, reports: "on this machine",
-			args: []string{"--cluster-name=magnum"},
+			args: []string{"--cluster-name=magnum", "--bind-address=127.0.0.1"},
 		},
 		"Gardener": {
 			kind: deploymentKind, namespace: "shoot--p--c", name: "cloud-controller-manager",
@@ -316,7 +318,7 @@ func shapes(t *testing.T) map[string]shape {
 			kind: deploymentKind, namespace: "hosted",
 			pod: container(nil, []string{
 				occmBinary, "--cloud-config=/etc/config/cloud.conf",
-				"--kubeconfig=/etc/kube/value",
+				"--kubeconfig=/etc/kube/value", "--bind-address=127.0.0.1",
 			}, withSecret("/etc/config", "cloud-config"), withSecret("/etc/kube", "x-kubeconfig")),
 			objects: []runtime.Object{
 				in("hosted", cloudConfig("cloud-config", conf)),
@@ -635,6 +637,12 @@ func (s shape) apply(t *testing.T, cluster shapeCluster, client *fake.Clientset)
 		!reflect.DeepEqual(placed.Affinity.NodeAffinity, affinity) {
 		t.Errorf("fxccm needs the node selector %v and the affinity %v, want OCCM's: %v, %v",
 			placed.NodeSelector, placed.Affinity.NodeAffinity, s.pod.NodeSelector, affinity)
+	}
+	const loopback = "--bind-address=127.0.0.1"
+	if host := c.ReadinessProbe.HTTPGet.Host; !placed.HostNetwork &&
+		(host != "" || slices.Contains(c.Args, loopback)) {
+		t.Errorf("no kubelet reaches fxccm: the probes have the host %q, the arguments are %q",
+			host, c.Args)
 	}
 	if err := m.find(t.Context()); err != nil || !m.occm.isStopped() {
 		t.Errorf("OCCM is not stopped: %v", err)

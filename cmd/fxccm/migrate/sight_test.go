@@ -88,6 +88,9 @@ func addArgs(args ...string) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) { s.Containers[0].Args = append(s.Containers[0].Args, args...) }
 }
 
+// withNodeNetwork has the Pods use the network of their node.
+func withNodeNetwork(s *v1.PodSpec) { s.HostNetwork = true }
+
 func all(changes ...func(*v1.PodSpec)) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) {
 		for _, change := range changes {
@@ -221,6 +224,14 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 		},
 		"a file of fxccm": {
 			change: addArgs("--config=" + theConf), blocks: "OCCM has no such flag",
+		},
+		"a loopback of the node": {
+			change: all(withNodeNetwork, addArgs("--bind-address=127.0.0.1")),
+			url:    "https://keystone.example/v3", reports: "--bind-address=127.0.0.1 kept",
+		},
+		"a loopback of the Pod": {
+			change: addArgs("--bind-address", "::1"), url: "https://keystone.example/v3",
+			reports: "--bind-address=::1 left out: fxccm binds all addresses of the Pod",
 		},
 		// cloud.conf.
 		"a relative path": {
