@@ -88,7 +88,8 @@ func (m *migration) notFound(ctx context.Context) error {
 		" in the cluster of --kubeconfig; name it with --occm=namespace/name")
 }
 
-// checkOthers blocks if other Pods run OCCM, too. They would take over when the workload stops.
+// checkOthers blocks if other workloads or Pods run OCCM for the cluster, too. They would take over
+// when the workload stops, or act at the same time if they have another lease.
 func (m *migration) checkOthers(ctx context.Context) error {
 	pods, err := m.occmPods(ctx)
 	if err != nil || m.isHosted() {
@@ -105,6 +106,15 @@ func (m *migration) checkOthers(ctx context.Context) error {
 			continue // the workload adopts it
 		}
 		m.add(Blocks, "Pod "+pod.Name, "it runs OCCM, too: %s", describe(pod))
+	}
+	workloads, err := m.findOCCM(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, w := range workloads {
+		if w.String() != m.occm.String() && w.replicas > 0 && !w.mayServeOther() {
+			m.add(Blocks, w.String(), "it runs OCCM for this cluster, too: stop or delete it first")
+		}
 	}
 	return nil
 }

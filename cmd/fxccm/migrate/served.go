@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,9 @@ import (
 // accountDir is where a Pod finds its ServiceAccount's token.
 const accountDir = "/var/run/secrets/kubernetes.io/serviceaccount"
 
+// serverVariables are variables with the address of the API server.
+var serverVariables = []string{"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"}
+
 // ownConnection says how OCCM's settings choose its API server; "" if OCCM uses that of its Pods.
 func (m *migration) ownConnection() string {
 	connection := m.settings.Config.ClientConnection
@@ -31,27 +35,27 @@ func (m *migration) ownConnection() string {
 	case connection.Master != "":
 		return "--master=" + connection.Master
 	}
-	for _, name := range []string{"KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"} {
+	for _, name := range serverVariables {
 		if _, isSet := m.variables[name]; isSet {
 			return "variable " + name
 		}
 	}
-	if at := m.accountMount(); at != "" {
+	if at := m.occm.accountMount(); at != "" {
 		return "the volume at " + at
 	}
 	return ""
 }
 
 // accountMount is the mount that replaces the Pod's ServiceAccount; "" if the Pod uses its own.
-func (m *migration) accountMount() string {
-	for _, mount := range m.occm.container.VolumeMounts {
+func (w *workload) accountMount() string {
+	for _, mount := range w.container.VolumeMounts {
 		at := path.Clean(mount.MountPath)
 		if !strings.HasPrefix(strings.TrimPrefix(at, "/var"),
 			strings.TrimPrefix(accountDir, "/var")) {
 			continue
 		}
 		isOwn := false
-		for _, volume := range m.occm.template.Spec.Volumes {
+		for _, volume := range w.template.Spec.Volumes {
 			if volume.Name != mount.Name || volume.Projected == nil {
 				continue
 			}
@@ -64,6 +68,19 @@ func (m *migration) accountMount() string {
 		}
 	}
 	return ""
+}
+
+// mayServeOther reports whether the OCCM of a workload chooses its API server itself. Its arguments
+// may be inside those of another program, which starts it.
+func (w *workload) mayServeOther() bool {
+	return w.accountMount() != "" ||
+		slices.ContainsFunc(slices.Concat(w.container.Command, w.container.Args),
+			func(word string) bool {
+				return strings.Contains(word, "--kubeconfig") || strings.Contains(word, "--master")
+			}) ||
+		slices.ContainsFunc(w.container.Env, func(env v1.EnvVar) bool {
+			return slices.Contains(serverVariables, env.Name)
+		})
 }
 
 // isHosted reports whether OCCM's Pods run in another cluster than the one that OCCM serves.
@@ -139,7 +156,7 @@ func (m *migration) user(ctx context.Context) (*rbacv1.Subject, error) {
 			return nil, fmt.Errorf("%s has no current context with a user", file)
 		}
 		return m.userOf(ctx, *config.AuthInfos[use.AuthInfo], path.Dir(file))
-	case m.accountMount() != "":
+	case m.occm.accountMount() != "":
 		return m.userOf(ctx, clientcmdapi.AuthInfo{TokenFile: "token"}, accountDir)
 	case m.settings.Config.ClientConnection.Master != "":
 		return nil, errors.New("--master has no login: use --kubeconfig")

@@ -684,7 +684,7 @@ func TestMigrate_AnotherOCCMOfTheNamespaceIsMigrated_Blocks(t *testing.T) {
 		} {
 			m, out := command(second, other)
 			err := run(m, t.Context())
-			text := fmt.Sprintf("%s %v", out, err)
+			text := strings.Join(strings.Fields(fmt.Sprintf("%s %v", out, err)), " ")
 			if codeOf(err) != ExitBlocked || !strings.Contains(text, object) ||
 				!strings.Contains(text, "belongs to the migration of Deployment hosted/occm-a") {
 				t.Errorf("%s of the second: exit code %d:\n%s", name, codeOf(err), text)

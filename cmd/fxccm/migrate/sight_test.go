@@ -133,6 +133,13 @@ func onNode(address string) *v1.Pod {
 	return pod
 }
 
+// secondSet is another DaemonSet of OCCM, with a number of Pods.
+func secondSet(change func(*v1.PodSpec), pods int32) *appsv1.DaemonSet {
+	set := daemonSet("second", occmPod(change))
+	set.Namespace, set.Status.DesiredNumberScheduled = "occm", pods
+	return set
+}
+
 // Each kind of thing that check does not see as OCCM's Pods see it blocks, with a way out.
 func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 	dir := t.TempDir()
@@ -559,6 +566,30 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			change: addArgs("--controllers=service"),
 			conf:   conf + "[Route]\nrouter-id = 7f1a1f2e-3a5d-4f3c-9c5e-1d2b3c4d5e6f\n",
 			url:    "https://keystone.example/v3",
+		},
+		"a second DaemonSet": {
+			args:   []string{"--occm=kube-system/ccm"},
+			more:   []runtime.Object{secondSet(nil, 1)},
+			blocks: "DaemonSet occm/second it runs OCCM for this cluster, too",
+		},
+		"a second DaemonSet, in another namespace": {
+			args:   []string{"-n=kube-system"},
+			more:   []runtime.Object{secondSet(nil, 1)},
+			blocks: "DaemonSet occm/second it runs OCCM for this cluster, too",
+		},
+		"a second DaemonSet without Pods": {
+			args: []string{"--occm=kube-system/ccm"},
+			more: []runtime.Object{secondSet(nil, 0)}, url: "https://keystone.example/v3",
+		},
+		"a second DaemonSet of another cluster": {
+			args: []string{"--occm=kube-system/ccm"},
+			more: []runtime.Object{secondSet(addArgs("--kubeconfig=/etc/c2"), 1)},
+			url:  "https://keystone.example/v3",
+		},
+		"a second DaemonSet with the address of another cluster": {
+			args: []string{"--occm=kube-system/ccm"},
+			more: []runtime.Object{secondSet(withEnv("KUBERNETES_SERVICE_HOST", "192.0.2.1"), 1)},
+			url:  "https://keystone.example/v3",
 		},
 		"a static Pod, too": {
 			more: []runtime.Object{&v1.Pod{
