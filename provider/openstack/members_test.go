@@ -147,3 +147,22 @@ func TestMembers_NodeReportsAnotherServersAddress_ItIsNoMember(t *testing.T) {
 		t.Errorf("the members are %q, want %s", got, added[0].Address)
 	}
 }
+
+// The node controller then keeps the addresses of the nodes.
+func TestMembers_NoNetworkHasTheInternalNetworkName_NodesStayMembers(t *testing.T) {
+	r := newTwoRegions(t)
+	r.conf += "[Networking]\ninternal-network-name = gone\n"
+	node := r.add(r.one, "node-1", regional("one"))
+	r.open()
+	found, err := r.instances().InstanceMetadata(t.Context(), node)
+	if err != nil || len(found.NodeAddresses) > 0 {
+		t.Fatalf("the metadata are %+v, %v, want no address", found, err)
+	}
+	if err := r.ensure(r.service("web", nil)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{node.Status.Addresses[0].Address}
+	if got := r.one.members(); !slices.Equal(got, want) {
+		t.Errorf("the members are %q, want %q", got, want)
+	}
+}

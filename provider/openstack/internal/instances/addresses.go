@@ -75,20 +75,21 @@ func nodeAddresses(
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
 }
 
-// toldAddresses are the addresses in an answer about a server.
+// toldAddresses are all addresses in an answer about a server.
 type toldAddresses struct {
 	addresses []v1.NodeAddress
 	at        time.Time
 }
 
 // HasAddress reports whether a server has an address, by the last answer to
-// [Instances.InstanceMetadata]. Without one, it has each address. A node reports its addresses
-// itself, and may report another server's.
+// [Instances.InstanceMetadata]. Without one, or if the answer had no address, it has each address:
+// then its node keeps its addresses, too. A node reports its addresses itself, and may report
+// another server's.
 func (i *Instances) HasAddress(server, address string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	told, known := i.told[server]
-	return !known || slices.ContainsFunc(told.addresses, func(a v1.NodeAddress) bool {
+	told := i.told[server].addresses
+	return len(told) == 0 || slices.ContainsFunc(told, func(a v1.NodeAddress) bool {
 		return a.Address == address
 	})
 }

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 func internalIP(a string) v1.NodeAddress {
@@ -276,6 +277,46 @@ func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 			}
 			if got := nodeAddresses(s, c.ports, c.present, c.options); !slices.Equal(got, c.want) {
 				t.Errorf("addresses\n%v, want\n%v", got, c.want)
+			}
+		})
+	}
+}
+
+// A node may have any address of its server. It keeps its addresses if the answer has none of them.
+func TestHasAddress_AfterEachAnswer_OnlyAddressesOfTheServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		internal []string
+		// isBare: OpenStack shows no address of the server.
+		isBare bool
+	}{
+		"the networks of the ports":     {internal: []string{"private", "storage"}},
+		"one network is left out":       {internal: []string{"storage"}},
+		"no network has the given name": {internal: []string{"gone"}},
+		"the server has no address":     {isBare: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(c *Config) { c.Networking.InternalNetworkNames = test.internal })
+			id := w.cloud.AddServer(openstacktest.Server{Name: "node"})
+			if !test.isBare {
+				for _, network := range []string{w.network, w.addNetwork("storage", "10.7.0.0/16")} {
+					w.cloud.AddPort(openstacktest.Port{
+						NetworkID: network, DeviceID: id, DeviceOwner: openstacktest.OwnerCompute,
+					})
+				}
+			}
+			const foreign = "10.0.99.99"
+			if !w.HasAddress(id, foreign) {
+				t.Error("before the first answer, the server lacks an address")
+			}
+			w.metadata(nodeOf("node", id))
+			for _, p := range w.cloud.Ports() {
+				if own := p.FixedIPs[0].Address; p.DeviceID == id && !w.HasAddress(id, own) {
+					t.Errorf("the server lacks its address %s", own)
+				}
+			}
+			if w.HasAddress(id, foreign) != test.isBare {
+				t.Errorf("the server has the address %s: %t, want %t", foreign, !test.isBare,
+					test.isBare)
 			}
 		})
 	}

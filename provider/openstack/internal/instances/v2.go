@@ -8,6 +8,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
@@ -76,7 +77,8 @@ func (i *Instances) metadata(ctx context.Context,
 			"error", err.Error())
 	}
 	addresses := nodeAddresses(server, found.ports, node.Status.Addresses, i.config.Networking)
-	i.tell(server.ID, addresses)
+	// The server also has the addresses that the configuration omits, and the node may keep one.
+	i.tell(server.ID, nodeAddresses(server, found.ports, nil, cloudconf.Networking{}))
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,
