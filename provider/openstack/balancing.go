@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -43,6 +44,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 	series *metrics.Series, trouble *trouble.Report,
 	clusterUID func(context.Context) (string, error), shares shares,
 	hasAddress func(server, address string) bool,
+	sortNodes func(context.Context, []*v1.Node) (here, unknown []*v1.Node),
 ) *balancing {
 	b := &balancing{
 		octavia: octavia.New(octavia.Config{
@@ -70,6 +72,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 		Routes:        routesOf(cfg.Route.RouterID, env.Config),
 		RemovalTaints: cfg.Instances.RemovalTaints,
 		HasAddress:    hasAddress,
+		SortNodes:     sortNodes,
 		CheckAge:      shares.maxAge,
 		Kube:          b.kube,
 		Clock:         env.Clock,

@@ -39,6 +39,8 @@ type cloud struct {
 	routes *routes.Routes
 	// balancing is nil if load balancers are turned off.
 	balancing *balancing
+	// regions are all regions of the term; nil if there is one.
+	regions *regions
 	// balancerCalls is the number of calls in flight, if there are several regions.
 	balancerCalls atomic.Int32
 	// selector selects the nodes that the controllers do not leave alone.
@@ -212,7 +214,7 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 	}
 	if cfg.LoadBalancer.Enabled {
 		c.balancing = newBalancing(cfg, env, clients, series, trouble, nil, shares,
-			c.instances.HasAddress)
+			c.instances.HasAddress, c.sortNodes)
 	}
 	if env.Registerer != nil {
 		c.quotas = &quota.Config{
@@ -261,17 +263,27 @@ func (c *cloud) SetInformers(factory informers.SharedInformerFactory) {
 	c.setNodes(factory, nodes.Lister(), synced, func(*v1.Node) bool { return true })
 }
 
+// sortNodes returns the nodes of the region, and those whose region is unknown.
+func (c *cloud) sortNodes(ctx context.Context, nodes []*v1.Node) (here, unknown []*v1.Node) {
+	if c.regions == nil {
+		return nodes, nil
+	}
+	return c.regions.sort(ctx, c, nodes)
+}
+
 // setNodes sets the nodes of the cluster. Nodes in another region, or not selected, would count as
 // absent instances and unreachable members. Routes need the nodes of all regions to recognize their
 // owners: a router may belong to several projects. Those to nodes that are not selected are
 // foreign.
 func (c *cloud) setNodes(factory informers.SharedInformerFactory, all corelisters.NodeLister,
-	synced func() bool, isInRegion func(*v1.Node) bool,
+	synced func() bool, mayBeInRegion func(*v1.Node) bool,
 ) {
 	isSelected := func(node *v1.Node) bool {
 		return c.selector.Matches(labels.Set(node.Labels))
 	}
-	own := ownNodes{all, func(node *v1.Node) bool { return isSelected(node) && isInRegion(node) }}
+	own := ownNodes{all, func(node *v1.Node) bool {
+		return isSelected(node) && mayBeInRegion(node)
+	}}
 	c.instances.SetNodes(own, synced)
 	if c.routes != nil {
 		c.routes.SetNodes(all, isSelected, synced)

@@ -179,6 +179,7 @@ func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
 }
 
 func newPreviewer(c PreviewerConfig, region string) (*Previewer, error) {
+	sortNodes := nodeSorter(c.Config, region)
 	c.Config, _ = c.Config.In(region)
 	set, err := metrics.New(nil, "")
 	if err != nil {
@@ -202,12 +203,44 @@ func newPreviewer(c PreviewerConfig, region string) (*Previewer, error) {
 			return nil
 		},
 	}, p.clients, p.series, nil, func(context.Context) (string, error) { return c.ClusterUID, nil },
-		shares{}, nil)
+		shares{}, nil, sortNodes)
 	return p, nil
 }
 
+// nodeSorter returns a function that sorts nodes by the region that their provider ID names, or
+// else their label. It sends no request, so the project of a node is unknown if several are of one
+// region. With one cloud it is nil.
+func nodeSorter(
+	config cloudconf.Config, name string,
+) func(context.Context, []*v1.Node) (here, unknown []*v1.Node) {
+	if len(config.Regions) == 0 {
+		return nil
+	}
+	clouds := map[string]int{} // their numbers, by the name of the region in Keystone's catalog
+	for _, each := range config.RegionNames() {
+		in, _ := config.In(each)
+		clouds[in.Global.Region]++
+	}
+	own, _ := config.In(name)
+	return func(_ context.Context, nodes []*v1.Node) (here, unknown []*v1.Node) {
+		for _, node := range nodes {
+			id, _ := instances.ParseProviderID(node.Spec.ProviderID)
+			region := cmp.Or(id.Region, node.Labels[v1.LabelTopologyRegion])
+			isOwn := region == own.Global.Region
+			switch {
+			case isOwn && clouds[region] == 1:
+				here = append(here, node)
+			case isOwn, id.Region == "" && clouds[region] != 1:
+				unknown = append(unknown, node)
+			}
+		}
+		return here, unknown
+	}
+}
+
 // Preview computes what the provider would do for a Service with all nodes of the cluster. With
-// several regions, the region is the Service's, and a node's provider ID or label names its region.
+// several regions, the region is the Service's, and a node's provider ID or label names its region;
+// a node whose region remains unknown is a member if it is one already.
 func (p *Previewer) Preview(
 	ctx context.Context, service *v1.Service, nodes []*v1.Node,
 ) (LoadBalancerPreview, error) {
@@ -223,19 +256,9 @@ func (p *Previewer) Preview(
 				"which cloud.conf does not have, or which serves no load balancers",
 				service.Namespace, service.Name, name)
 		}
-		region := in.config.Config.Global.Region
-		nodes = slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
-			return regionOf(node) != region
-		})
 		return in.preview(ctx, service, nodes)
 	}
 	return p.preview(ctx, service, nodes)
-}
-
-// regionOf is the region of a node by its provider ID, or else by its label.
-func regionOf(node *v1.Node) string {
-	id, _ := instances.ParseProviderID(node.Spec.ProviderID)
-	return cmp.Or(id.Region, node.Labels[v1.LabelTopologyRegion])
 }
 
 func (p *Previewer) preview(

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
@@ -79,21 +78,11 @@ func (r regionalRoutes) failsAnew(c *cloud, err error) bool {
 	return isNew
 }
 
-// reported returns the routes that the route controller has recorded in the conditions of a
-// region's nodes.
+// reported returns the routes that the route controller has recorded in the conditions of the nodes
+// that are, or may be, in a region.
 func (r regionalRoutes) reported(c *cloud) []*cloudprovider.Route {
-	r.mu.Lock()
-	lister := r.nodes
-	r.mu.Unlock()
-	if lister == nil {
-		return nil
-	}
-	nodes, err := lister.List(labels.Everything())
-	if err != nil {
-		return nil
-	}
 	var all []*cloudprovider.Route
-	for _, node := range r.nodesIn(c, nodes) {
+	for _, node := range r.nodesIn(c, r.allNodes()) {
 		for _, condition := range node.Status.Conditions {
 			if condition.Type != v1.NodeNetworkUnavailable ||
 				condition.Status != v1.ConditionFalse {

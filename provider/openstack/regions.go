@@ -59,6 +59,9 @@ func newRegions(all []*cloud, logger logr.Logger) *regions {
 		found: map[types.UID]*cloud{}, balancing: map[types.UID]string{},
 		unlisted: map[*cloud]string{},
 	}
+	for _, c := range all {
+		c.regions = r
+	}
 	serving := r.where(func(c *cloud) bool { return c.balancing != nil })
 	var names []string
 	for _, c := range serving {
@@ -85,7 +88,8 @@ func (r *regions) Initialize(clients cloudprovider.ControllerClientBuilder, stop
 	}
 }
 
-// SetInformers implements cloudprovider.InformerUser. Each region gets its own nodes.
+// SetInformers implements cloudprovider.InformerUser. Each region gets the nodes that may be its
+// own.
 func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	nodes := factory.Core().V1().Nodes()
 	synced := nodes.Informer().HasSynced
@@ -94,7 +98,7 @@ func (r *regions) SetInformers(factory informers.SharedInformerFactory) {
 	r.mu.Unlock()
 	for _, c := range r.all {
 		c.setNodes(factory, nodes.Lister(), synced, func(node *v1.Node) bool {
-			return r.home(node) == c
+			return r.mayHave(c, node)
 		})
 	}
 }
@@ -133,20 +137,61 @@ func (r *regions) where(is func(*cloud) bool) []*cloud {
 	return slices.DeleteFunc(slices.Clone(r.all), func(c *cloud) bool { return !is(c) })
 }
 
-// home returns the region of a node as far as it is known without a request, or nil. The default
-// region reports a new node without a label.
-func (r *regions) home(node *v1.Node) *cloud {
+// known returns the region of a node as far as it is known without a request, or nil.
+func (r *regions) known(node *v1.Node) *cloud {
 	possible, err := r.possible(node)
 	if err != nil {
 		return nil
 	}
-	c := r.hinted(node, possible)
-	if c == nil && node.Spec.ProviderID == "" {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		return cmp.Or(r.found[node.UID], r.all[0])
+	if c := r.hinted(node, possible); c != nil {
+		return c
 	}
-	return c
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.found[node.UID]
+}
+
+// mayHave reports whether a node is in a region or, if its region is unknown, may be in it. The
+// default region has the new nodes without a provider ID.
+func (r *regions) mayHave(c *cloud, node *v1.Node) bool {
+	known := r.known(node)
+	switch {
+	case known != nil:
+		return known == c
+	case node.Spec.ProviderID == "":
+		return c == r.all[0]
+	}
+	possible, err := r.possible(node)
+	return err == nil && slices.Contains(possible, c)
+}
+
+// learn looks up the nodes whose region is unknown. It stays unknown if no region has the server of
+// the node, or if none has it and one does not answer.
+func (r *regions) learn(ctx context.Context, nodes []*v1.Node) {
+	unknown := slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
+		return r.known(node) != nil
+	})
+	// Lookups at the same moment share their requests.
+	_ = batch.InParallel(unknown, len(unknown), func(node *v1.Node) error {
+		_, err := r.place(ctx, node)
+		return err
+	})
+}
+
+// sort returns the nodes of a region, and those whose region is unknown after a lookup.
+func (r *regions) sort(
+	ctx context.Context, in *cloud, nodes []*v1.Node,
+) (here, unknown []*v1.Node) {
+	r.learn(ctx, nodes)
+	for _, node := range nodes {
+		switch r.known(node) {
+		case in:
+			here = append(here, node)
+		case nil:
+			unknown = append(unknown, node)
+		}
+	}
+	return here, unknown
 }
 
 // hinted returns the region that the provider ID names, in which the server with this ID was found,
@@ -272,6 +317,10 @@ func (i regionalInstances) InstanceExists(ctx context.Context, node *v1.Node) (b
 		others = nil
 	}
 	i.mu.Unlock()
+	if i.known(node) == nil {
+		// No region has the server. In the guards, nodes of an unknown region are missing in each.
+		i.learn(ctx, i.allNodes())
+	}
 	for _, c := range append([]*cloud{first}, others...) {
 		exists, err := c.instances.InstanceExists(ctx, node)
 		if err != nil {
@@ -316,11 +365,17 @@ func (r *regions) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 	return all
 }
 
-// NodeStatus implements ccm.ObjectReporter.
+// NodeStatus implements ccm.ObjectReporter. Several regions may report a node of an unknown region.
 func (r *regions) NodeStatus() []ccm.NodeStatus {
 	var all []ccm.NodeStatus
 	for _, c := range r.all {
-		all = append(all, c.NodeStatus()...)
+		for _, status := range c.NodeStatus() {
+			if !slices.ContainsFunc(all, func(other ccm.NodeStatus) bool {
+				return other.Name == status.Name
+			}) {
+				all = append(all, status)
+			}
+		}
 	}
 	return all
 }
@@ -353,10 +408,25 @@ func (r *regions) node(name string) (*v1.Node, error) {
 	return nodes.Get(name)
 }
 
-// nodesIn returns the nodes of a region.
+// allNodes returns the nodes from the informers, or none without them.
+func (r *regions) allNodes() []*v1.Node {
+	r.mu.Lock()
+	lister := r.nodes
+	r.mu.Unlock()
+	if lister == nil {
+		return nil
+	}
+	nodes, err := lister.List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	return nodes
+}
+
+// nodesIn returns the nodes that are, or may be, in a region.
 func (r *regions) nodesIn(in *cloud, nodes []*v1.Node) []*v1.Node {
 	return slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
-		return r.home(node) != in
+		return !r.mayHave(in, node)
 	})
 }
 

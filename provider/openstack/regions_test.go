@@ -320,6 +320,147 @@ func TestRegions_TwoProjectsOfOneRegion_NodeIsFoundInItsProject(t *testing.T) {
 	}
 }
 
+// In a new term, provider IDs and labels do not show the project of a node.
+func TestRegions_ProjectOfANodeIsUnknown_MembersStay(t *testing.T) {
+	for name, change := range map[string]func(r *twoRegions, there *corev1.Node){
+		"it is looked up": func(*twoRegions, *corev1.Node) {},
+		"Nova does not answer": func(r *twoRegions, _ *corev1.Node) {
+			r.two.Inject(openstacktest.Fault{
+				Service: openstacktest.ServiceCompute, Status: http.StatusServiceUnavailable,
+			})
+		},
+		"no project has the server": func(r *twoRegions, there *corev1.Node) {
+			if err := r.two.DeleteServer(string(there.UID)); err != nil {
+				r.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newOneAnd(t, "one")
+			r.add(r.one, "node-1", regional("one"), labeled("one"))
+			there := r.add(r.two, "node-2", regional("one"), labeled("one"))
+			r.open()
+			service := r.service("web", map[string]string{wantsRegion: "two"})
+			want := []string{there.Status.Addresses[0].Address}
+			for _, prepare := range []func(){
+				func() {}, func() { change(r, there); r.open() },
+			} {
+				prepare()
+				if err := r.ensure(r.current(service)); err != nil {
+					t.Fatal(err)
+				}
+				if got := r.two.members(); !slices.Equal(got, want) {
+					t.Fatalf("the members are %q, want %q", got, want)
+				}
+			}
+			other := r.service("other", nil)
+			if err := r.ensure(other); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.one.members(); slices.Contains(got, want[0]) {
+				t.Errorf("the other project has the members %q", got)
+			}
+		})
+	}
+}
+
+func TestRegions_ProjectOfANodeIsUnknown_NewMembersFollowWhenItIsFound(t *testing.T) {
+	r := newOneAnd(t, "one")
+	node := r.add(r.two, "node-1", regional("one"), labeled("one"))
+	r.open()
+	remove := r.two.Inject(openstacktest.Fault{
+		Service: openstacktest.ServiceCompute, Status: http.StatusServiceUnavailable,
+	})
+	service := r.service("web", map[string]string{wantsRegion: "two"})
+	for _, want := range [][]string{nil, {node.Status.Addresses[0].Address}} {
+		if err := r.ensure(r.current(service)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.two.members(); !slices.Equal(got, want) {
+			t.Errorf("the members are %q, want %q", got, want)
+		}
+		remove()
+		r.clock.Step(time.Minute)
+	}
+}
+
+func TestRegions_ProjectOfANodeIsUnknown_ItsRoutesStayWhileTheProjectIsDown(t *testing.T) {
+	r := newOneAnd(t, "one")
+	r.add(r.two, "node-1", regional("one"), labeled("one"), func(n *corev1.Node) {
+		n.Spec.PodCIDRs = []string{"10.244.1.0/24"}
+		n.Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeNetworkUnavailable, Status: corev1.ConditionFalse,
+		}}
+	})
+	r.open()
+	r.two.goDown()
+	routes, _ := r.cloud.Routes()
+	all, err := routes.ListRoutes(t.Context(), "kubernetes")
+	if err != nil || len(all) != 1 || all[0].TargetNode != "node-1" {
+		t.Errorf("the routes are %+v, %v, want that of node-1", all, err)
+	}
+}
+
+// An operator has given the credentials of another project, or restored Nova's database.
+func TestRegions_ServersOfNodesOfUnknownProjectVanish_NoNodeIsAbsent(t *testing.T) {
+	r := newOneAnd(t, "one")
+	var nodes []*corev1.Node
+	for i := range 6 {
+		nodes = append(nodes, r.add(r.two, fmt.Sprint("node-", i), regional("one"), labeled("one")))
+	}
+	for _, node := range nodes {
+		if err := r.two.DeleteServer(string(node.UID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.open()
+	// Most kubelets report, so only one node is looked up.
+	for _, asked := range [][]*corev1.Node{nodes[:1], nodes} {
+		for range 5 {
+			r.clock.Step(time.Minute)
+			for _, node := range asked {
+				if exists, err := r.instances().InstanceExists(t.Context(), node); err == nil &&
+					!exists {
+					t.Fatalf("%s is absent", node.Name)
+				}
+			}
+		}
+	}
+}
+
+// Nodes that another project has are not missing.
+func TestRegions_ServerOfANodeOfUnknownProjectVanishes_ItIsAbsent(t *testing.T) {
+	r := newOneAnd(t, "one")
+	gone := r.add(r.one, "node-1", regional("one"), labeled("one"))
+	for i := range 6 {
+		r.add(r.two, fmt.Sprint("other-", i), regional("one"), labeled("one"))
+	}
+	if err := r.one.DeleteServer(string(gone.UID)); err != nil {
+		t.Fatal(err)
+	}
+	r.open()
+	if confirmAbsence(r, gone) {
+		t.Error("the node whose server is deleted exists")
+	}
+	if all := r.reported(); len(all) > 0 {
+		t.Errorf("the troubles are %v", all)
+	}
+}
+
+func TestRegions_NewNodeOfUnknownProject_IsReportedOnce(t *testing.T) {
+	r := newOneAnd(t, "one")
+	r.add(r.two, "node-1", regional("one"), func(n *corev1.Node) {
+		n.Spec.Taints = []corev1.Taint{{
+			Key: api.TaintExternalCloudProvider, Effect: corev1.TaintEffectNoSchedule,
+		}}
+	})
+	r.open()
+	if all := r.cloud.(ccm.ObjectReporter).NodeStatus(); len(all) != 1 ||
+		all[0].Name != "node-1" {
+		t.Errorf("the nodes that wait are %+v, want node-1", all)
+	}
+}
+
 // A label proves nothing, because the kubelet can set it.
 func TestRegions_LabelNamesTheWrongRegion_NodeIsNotAbsent(t *testing.T) {
 	r := newTwoRegions(t)
@@ -905,6 +1046,33 @@ func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
 	}
 	if _, err := preview("three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
 		t.Errorf("for a region that does not exist, the error is %v", err)
+	}
+}
+
+// A preview does not look up the project of a node.
+func TestRegions_PreviewOfOneProject_MembersStay(t *testing.T) {
+	r := newOneAnd(t, "one")
+	nodes := []*corev1.Node{
+		r.add(r.one, "node-1", regional("one"), labeled("one")),
+		r.add(r.two, "node-2", regional("one"), labeled("one")),
+	}
+	r.open()
+	service := r.service("web", map[string]string{wantsRegion: "two"})
+	if err := r.ensure(service); err != nil {
+		t.Fatal(err)
+	}
+	loaded, err := cloudconf.Read([]byte(r.conf), cloudconf.Options{Strict: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := openstack.Preview(t.Context(), openstack.PreviewInput{
+		Config: loaded.Config, ClusterName: "kubernetes", ClusterUID: "cluster-1",
+		Service: r.current(service), Nodes: nodes,
+	})
+	shown := strings.Join(p.Desired, "\n")
+	if err != nil || !strings.Contains(shown, nodes[1].Status.Addresses[0].Address) ||
+		strings.Contains(shown, nodes[0].Status.Addresses[0].Address) {
+		t.Errorf("%v; the load balancer would be\n%s", err, shown)
 	}
 }
 

@@ -70,6 +70,9 @@ type Config struct {
 	RemovalTaints []string
 	// HasAddress reports whether a server may have an address. nil: each may have each.
 	HasAddress func(server, address string) bool
+	// SortNodes returns those of the nodes that the load balancers reach, and those of which that
+	// is unknown. nil: they reach all.
+	SortNodes func(context.Context, []*v1.Node) (here, unknown []*v1.Node)
 	// CheckAge limits the age of the lists that a check for drift uses. Before a change, new ones
 	// are read. 0: new lists are always read.
 	CheckAge time.Duration

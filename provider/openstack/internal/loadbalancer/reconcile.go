@@ -270,10 +270,14 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err := r.checkCertificate(ctx); err != nil {
 		return desired.State{}, err
 	}
+	nodes, err := r.reachableNodes(ctx)
+	if err != nil {
+		return desired.State{}, err
+	}
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
-		Nodes:    desired.Candidates(r.nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
+		Nodes:    desired.Candidates(nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
 		Settings: r.settings,
 
 		Guest:                r.found.role == plan.Guest,
@@ -286,7 +290,6 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		input.LoadBalancerName, provider = lb.Name, lb.Provider
 	}
 	input.Features = desired.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
-	var err error
 	if input.Pods, err = r.pods(input.Features); err != nil {
 		return desired.State{}, err
 	}
