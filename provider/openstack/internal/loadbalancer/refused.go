@@ -110,7 +110,7 @@ func (r *reconciler) cloudSettings() []cloudSetting {
 		{"subnet-id", s.SubnetID, ""},
 		{"network-id", s.NetworkID, "Supplied network"},
 		{"additional-subnet-id", s.AdditionalSubnetID, "VIP subnets"},
-		{"member-subnet-id", s.MemberSubnetID, ""},
+		{"member-subnet-id", cmp.Or(s.MemberSubnetID, s.DefaultMemberSubnetID), ""},
 		{"flavor-id", s.FlavorID, "flavor_id"},
 		{"availability-zone", s.AvailabilityZone, "availability zone"},
 		{"default-tls-container-ref", s.TLSContainer, ""},
@@ -226,11 +226,12 @@ func (r *reconciler) requestsSame(before *v1.Service) bool {
 // refuseRecreation tells that load balancers fail at their creation. Octavia gives no cause. It
 // does not check the subnet of members before it begins.
 func (r *reconciler) refuseRecreation() error {
-	setting := "the members' subnet"
+	setting, s := "the members' subnet", r.settings
+	member := cmp.Or(s.MemberSubnetID, s.DefaultMemberSubnetID)
 	switch {
-	case r.settings.MemberSubnetID != "" && r.settings.MemberSubnetID != r.settings.SubnetID:
+	case member != "" && member != s.SubnetID:
 		setting = r.nameOf("member-subnet-id")
-	case r.settings.SubnetID != "":
+	case s.SubnetID != "":
 		setting = r.nameOf("subnet-id")
 	}
 	return r.notes.refuse(aboutRefusal, events.CreationFails.Notice(

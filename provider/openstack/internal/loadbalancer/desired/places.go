@@ -71,7 +71,7 @@ func impossible(format string, arguments ...any) error {
 //
 // The members' subnet is the first of
 //
-//  1. the subnet that the settings name for members (which may be subnet-id of cloud.conf)
+//  1. the subnet that the settings name for members, or else subnet-id of cloud.conf
 //  2. the subnet that they name for the VIP
 //  3. the subnet of a node's address: of the first node, by name, that has a port
 //  4. the subnet of the VIP
@@ -408,8 +408,8 @@ func (r *resolver) additionalMember(ctx context.Context) error {
 func (r *resolver) memberRange(
 	ctx context.Context, subnetID string, family v1.IPFamily,
 ) (netip.Prefix, error) {
-	isOfVIP := r.Settings.SubnetID != "" &&
-		cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID) == r.Settings.SubnetID
+	isOfVIP := r.Settings.SubnetID != "" && r.Settings.MemberSubnetID == "" &&
+		r.namedMemberSubnet() == r.Settings.SubnetID
 	if subnetID == "" || isOfVIP || !slices.ContainsFunc(r.Nodes, func(node Node) bool {
 		return node.Node != nil && len(reachableAddresses(node.Node, family)) > 1
 	}) {
@@ -427,12 +427,17 @@ func (r *resolver) memberRange(
 	return cidr, nil
 }
 
+// namedMemberSubnet returns "" if the settings name no subnet.
+func (r *resolver) namedMemberSubnet() string {
+	return cmp.Or(r.Settings.MemberSubnetID, r.Settings.DefaultMemberSubnetID, r.Settings.SubnetID)
+}
+
 // memberSubnet returns "" if no source names the subnet: Octavia then uses the VIP's.
 func (r *resolver) memberSubnet(ctx context.Context) (string, error) {
 	if r.Pods != nil {
 		return r.places.VIP.SubnetID, nil
 	}
-	if named := cmp.Or(r.Settings.MemberSubnetID, r.Settings.SubnetID); named != "" {
+	if named := r.namedMemberSubnet(); named != "" {
 		return named, nil
 	}
 	subnet, err := r.nodeSubnet(ctx)

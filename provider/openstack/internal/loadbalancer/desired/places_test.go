@@ -229,6 +229,17 @@ func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *tes
 		"VIP and member are named": {
 			settings.Settings{MemberSubnetID: s.v4, SubnetID: s.frontV4}, nodes, "10.0.0.0/16", 1,
 		},
+		"VIP and member are named alike": {
+			settings.Settings{MemberSubnetID: s.frontV4, SubnetID: s.frontV4}, nodes,
+			"172.16.0.0/24", 1,
+		},
+		"only the VIP's is named, in cloud.conf": {
+			settings.Settings{DefaultMemberSubnetID: s.frontV4, SubnetID: s.frontV4}, nodes, "", 0,
+		},
+		"the VIP's is named in cloud.conf, and another one": {
+			settings.Settings{DefaultMemberSubnetID: s.v4, SubnetID: s.frontV4}, nodes,
+			"10.0.0.0/16", 1,
+		},
 	} {
 		c.settings.Internal = true
 		if c.settings.SubnetID == "" && c.settings.MemberSubnetID != "" {

@@ -80,8 +80,7 @@ func (r *reader) listsSharing() bool { return r.lists(entry{name: AnnotationLoad
 func withClass(
 	conf cloudconf.LoadBalancer, class cloudconf.LoadBalancerClass,
 ) cloudconf.LoadBalancer {
-	// Without a subnet of their own, members are in subnet-id of [LoadBalancer], not of the class.
-	conf.MemberSubnetID = cmp.Or(class.MemberSubnetID, conf.MemberSubnetID, conf.SubnetID)
+	conf.MemberSubnetID = cmp.Or(class.MemberSubnetID, conf.MemberSubnetID)
 	conf.AllowedAnnotations = cmp.Or(class.AllowedAnnotations, conf.AllowedAnnotations)
 	conf.MemberTarget = cmp.Or(class.MemberTarget, conf.MemberTarget)
 	conf.ShareAs = cmp.Or(class.ShareAs, conf.ShareAs)

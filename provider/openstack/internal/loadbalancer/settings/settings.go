@@ -32,9 +32,10 @@ type Settings struct {
 	// Address is the address that spec.loadBalancerIP or the annotation requests for the first IP
 	// family of the Service, in its canonical form. AdditionalAddress is that of the second family.
 	Address, AdditionalAddress string
-	// MemberSubnetID is the members' subnet from the annotation, the class, member-subnet-id of
-	// cloud.conf, or else subnet-id of cloud.conf; "": looked up.
-	MemberSubnetID string
+	// MemberSubnetID is the members' subnet from the annotation, the class or member-subnet-id of
+	// cloud.conf; "": none of them names it. Then it is DefaultMemberSubnetID, from subnet-id of
+	// cloud.conf; "": looked up.
+	MemberSubnetID, DefaultMemberSubnetID string
 
 	// FloatingNetworkID is the network of a new floating IP; "": looked up.
 	FloatingNetworkID string
@@ -171,6 +172,7 @@ func (s Settings) FloatingIPBy() string {
 // ofCloudConf returns the settings that a Service cannot change.
 func ofCloudConf(c cloudconf.LoadBalancer) Settings {
 	return Settings{
+		DefaultMemberSubnetID: uuidKind().normal(c.SubnetID),
 		ManageSecurityGroups:  c.ManageSecurityGroups,
 		CascadeDelete:         c.CascadeDelete,
 		Serial:                c.ProviderRequiresSerialAPICalls,

@@ -311,9 +311,9 @@ func fullDefaults() Defaults {
 
 func TestOf_CloudConfIsTheDefault(t *testing.T) {
 	want := Settings{
-		SubnetID: id1, MemberSubnetID: id2, NetworkID: id1, FloatingNetworkID: id1,
-		FloatingSubnetID: id1,
-		Algorithm:        "SOURCE_IP", Provider: "f5", Monitor: true, MonitorDelay: time.Minute,
+		SubnetID: id1, MemberSubnetID: id2, DefaultMemberSubnetID: id1, NetworkID: id1,
+		FloatingNetworkID: id1, FloatingSubnetID: id1,
+		Algorithm: "SOURCE_IP", Provider: "f5", Monitor: true, MonitorDelay: time.Minute,
 		MonitorTimeout:    time.Minute,
 		MonitorMaxRetries: 4, MonitorMaxRetriesDown: 5, NodeSelector: ParseNodeSelector("a=b"),
 		FlavorID: id1, AvailabilityZone: "az",
@@ -407,9 +407,9 @@ func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 		Classes:      map[string]cloudconf.LoadBalancerClass{"fast": {SubnetID: id2}},
 	}
 	got, _ := Of(short(map[string]string{"class": "fast"}), defaults)
-	if got.MemberSubnetID != id1 || got.SubnetID != id2 {
-		t.Errorf("members are in %q and the load balancer in %q, want %q and %q",
-			got.MemberSubnetID, got.SubnetID, id1, id2)
+	if got.MemberSubnetID != "" || got.DefaultMemberSubnetID != id1 || got.SubnetID != id2 {
+		t.Errorf("members are in %q, else in %q, and the load balancer in %q; want none, %q and %q",
+			got.MemberSubnetID, got.DefaultMemberSubnetID, got.SubnetID, id1, id2)
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 // between Services that share one, and those that are equal in the whole cluster. All other fields
 // of Settings are about the load balancer itself or its floating IP.
 var ofParts = strings.Fields(`
-	MemberSubnetID Algorithm ProxyProtocol XForwardedFor XForwardedPort XForwardedProto
-	TLSContainer TLSVersions ListenerProtocols ConnectionLimit TimeoutClientData
+	MemberSubnetID DefaultMemberSubnetID Algorithm ProxyProtocol XForwardedFor XForwardedPort
+	XForwardedProto TLSContainer TLSVersions ListenerProtocols ConnectionLimit TimeoutClientData
 	TimeoutMemberConnect TimeoutMemberData TimeoutTCPInspect Monitor MonitorDelay MonitorTimeout
 	MonitorMaxRetries MonitorMaxRetriesDown SourceRanges NodeSelector MemberTarget Hostname
 	ShareAs ShareKeys LoadBalancerID MayShare Recreate

@@ -205,7 +205,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			from("member-target", cmp.Or(c.MemberTarget, TargetNode)).orClass().isOwn(),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
 			"The subnet of members that are nodes; pods are reached from the load balancer's subnet. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
-			from("member-subnet-id", cmp.Or(c.MemberSubnetID, c.SubnetID)).orClass().
+			from("member-subnet-id", c.MemberSubnetID).orClass().
 			names("connect the load balancer to a subnet of another owner",
 				"the project's rights in Neutron; the addresses are those of nodes"),
 	}
