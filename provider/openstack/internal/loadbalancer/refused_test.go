@@ -502,27 +502,37 @@ func TestRefused_ServiceChangesAndFailsAgain_OneAttemptIsMadeAtOnce(t *testing.T
 }
 
 // The external network is the one that the router of the VIP's network leads to, before Octavia has
-// chosen the subnet.
-func TestExternalNetwork_OnlyNetworkIDIsGiven_IsReachableAtTheFirstAttempt(t *testing.T) {
+// chosen the subnet, or shows that of the port.
+func TestExternalNetwork_NoSubnetIsGiven_IsReachableAtTheFirstAttempt(t *testing.T) {
 	t.Parallel()
-	c, node := newCluster(t)
-	s := c.site
-	apart := s.AddNetwork(openstacktest.Network{
-		ID: "00000000-0000-4000-8000-000000000001", Name: "apart", External: true,
-	})
-	s.AddSubnet(openstacktest.Subnet{NetworkID: apart, CIDR: "198.51.100.0/24"})
-	service := s.addService("web", 80)
-	annotations("network-id", s.network)(service)
-	s.update(service)
-	mark := s.mark()
-	c.ensure(service, node)
-	if n := s.counts(mark)["floating_ip_create"]; n != 1 {
-		t.Errorf("%d floating IPs were requested, want one", n)
-	}
-	for _, ip := range s.FloatingIPs() {
-		if ip.NetworkID != s.external {
-			t.Errorf("the floating IP is in network %s, want %s", ip.NetworkID, s.external)
-		}
+	for name, place := range map[string]func(*site) (option, id string){
+		"only a network": func(s *site) (option, id string) { return "network-id", s.network },
+		"only a port": func(s *site) (option, id string) {
+			return "port-id", s.AddPort(openstacktest.Port{NetworkID: s.network})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, node := newCluster(t)
+			s := c.site
+			apart := s.AddNetwork(openstacktest.Network{
+				ID: "00000000-0000-4000-8000-000000000001", Name: "apart", External: true,
+			})
+			s.AddSubnet(openstacktest.Subnet{NetworkID: apart, CIDR: "198.51.100.0/24"})
+			service := s.addService("web", 80)
+			annotations(place(s))(service)
+			s.update(service)
+			mark := s.mark()
+			c.ensure(service, node)
+			if n := s.counts(mark)["floating_ip_create"]; n != 1 {
+				t.Errorf("%d floating IPs were requested, want one", n)
+			}
+			for _, ip := range s.FloatingIPs() {
+				if ip.NetworkID != s.external {
+					t.Errorf("the floating IP is in network %s, want %s", ip.NetworkID, s.external)
+				}
+			}
+		})
 	}
 }
 

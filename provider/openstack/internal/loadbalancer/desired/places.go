@@ -362,7 +362,7 @@ func (r *resolver) member(ctx context.Context) error {
 		place.ID = id
 		return nil
 	}
-	if network := cmp.Or(r.places.VIP.NetworkID, r.PortNetworkID); id == "" && network != "" {
+	if network := r.vipNetwork(); id == "" && network != "" {
 		// Octavia will choose a subnet of this family for the VIP, or the named port is in one. The
 		// next reconcile reads which one.
 		if id, err = r.firstSubnet(ctx, network, r.family()); err != nil {
@@ -579,9 +579,14 @@ func (r *resolver) floatingIP(ctx context.Context) (err error) {
 	return r.floatingSubnets(ctx)
 }
 
+// vipNetwork returns the network of the VIP, or "" if only its subnet is known.
+func (r *resolver) vipNetwork() string {
+	return cmp.Or(r.places.VIP.NetworkID, r.PortNetworkID)
+}
+
 // isPublic reports whether the VIP is in an external network.
 func (r *resolver) isPublic(ctx context.Context) (bool, error) {
-	network := cmp.Or(r.places.VIP.NetworkID, r.PortNetworkID)
+	network := r.vipNetwork()
 	if network == "" && r.places.VIP.SubnetID != "" {
 		subnet, err := r.cloud.Subnet(ctx, r.places.VIP.SubnetID)
 		if errors.Is(err, neutron.ErrNotFound) {
@@ -599,7 +604,7 @@ func (r *resolver) isPublic(ctx context.Context) (bool, error) {
 }
 
 func (r *resolver) externalNetwork(ctx context.Context) (string, error) {
-	return r.cloud.ExternalNetwork(ctx, r.places.VIP.SubnetID, r.places.VIP.NetworkID)
+	return r.cloud.ExternalNetwork(ctx, r.places.VIP.SubnetID, r.vipNetwork())
 }
 
 // floatingSubnet looks up the named subnet. The subnet determines its network, if Neutron shows it:
