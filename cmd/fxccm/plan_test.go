@@ -176,7 +176,7 @@ func TestPlan_EachStateOfANode_PrintsTheWeightOfThePage(t *testing.T) {
 				case isMember && hasWeight != (*weight == 0), hasWeight && printed != "0":
 					t.Errorf("the member is %q, want weight %d", member, *weight)
 				}
-				const warning = "Notice: LoadBalancerNodesNotReady: node node-"
+				const warning = "Notice: LoadBalancerNodesNotReady: nodes are not ready"
 				isWarned := weight != nil && *weight == 1 && members.IsNotReady(row.Node)
 				if strings.Contains(stdout, warning) != isWarned {
 					t.Errorf("want the warning about a node that is not ready: %t\n%s", isWarned,

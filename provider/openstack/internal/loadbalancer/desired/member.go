@@ -2,7 +2,6 @@ package desired
 
 import (
 	"cmp"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -228,23 +227,15 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 	}
 }
 
-// warnNotReady names the setting that keeps connections from members that do not answer. With
-// externalTrafficPolicy: Local, the Service has a warning that names it already.
+// warnNotReady names the setting that keeps connections from members that do not answer. The text
+// is the same for all nodes, so that a reboot of many does not lead to an event for each. With
+// externalTrafficPolicy: Local, the Service has a warning that names the setting already.
 func (b *builder) warnNotReady(all []Backend, isNotReady map[string]bool) {
-	var nodes []string // sorted, as the backends are, so that the event has one text
-	for _, each := range all {
-		if isNotReady[each.Node] && !slices.Contains(nodes, each.Node) {
-			nodes = append(nodes, each.Node)
-		}
-	}
-	if len(nodes) == 0 || b.Settings.Monitor || b.isLocal() {
+	if b.Settings.Monitor || b.isLocal() ||
+		!slices.ContainsFunc(all, func(each Backend) bool { return isNotReady[each.Node] }) {
 		return
 	}
-	which := "node " + nodes[0] + " is"
-	if more := len(nodes) - 1; more > 0 {
-		which = fmt.Sprintf("node %s and %d more are", nodes[0], more)
-	}
-	b.warn(events.NodesNotReady, which+" not ready but may get new connections, because the "+
+	b.warn(events.NodesNotReady, "nodes are not ready but may get new connections, because the "+
 		"members have no health monitor; annotate the Service with "+
 		"loadbalancer.openstack.org/enable-health-monitor: \"true\", or set create-monitor in "+
 		"cloud.conf")

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -101,7 +102,7 @@ func TestMembers_NodeIsNotReadyWithoutMonitor_WarningNamesTheSetting(t *testing.
 		}
 		_, notices := weightOf(t, row)
 		wantTold(t, notices, want...)
-		if len(want) > 0 && (!strings.Contains(notices[0].Message, "node n1 is not ready") ||
+		if len(want) > 0 && (!strings.Contains(notices[0].Message, "nodes are not ready") ||
 			!strings.Contains(notices[0].Message, "enable-health-monitor") ||
 			!strings.Contains(notices[0].Message, "create-monitor")) {
 			t.Errorf("%s: the warning is %q", row.State, notices[0].Message)
@@ -111,14 +112,24 @@ func TestMembers_NodeIsNotReadyWithoutMonitor_WarningNamesTheSetting(t *testing.
 		_, notices = weightOf(t, row, withLocal)
 		wantTold(t, notices, "LoadBalancerLocalWithoutMonitor!")
 	}
-	nodes := []*v1.Node{node("n2", "10.0.0.2"), node("n1", "10.0.0.1")}
+}
+
+// A rolling reboot would otherwise lead to an event for each node and Service.
+func TestMembers_OtherNodesAreNotReady_WarningIsTheSame(t *testing.T) {
+	nodes := []*v1.Node{
+		node("n1", "10.0.0.1"), node("n2", "10.0.0.2"), node("n3", "10.0.0.3"),
+	}
 	for _, n := range nodes {
 		ready(v1.ConditionUnknown)(n)
 	}
-	_, notices := build(t, withNodes(nodes...))
-	wantTold(t, notices, "LoadBalancerNodesNotReady!")
-	if !strings.HasPrefix(notices[0].Message, "node n1 and 1 more are not ready") {
-		t.Errorf("the warning of two nodes is %q", notices[0].Message)
+	texts := map[string]bool{}
+	for _, of := range [][]*v1.Node{nodes[:1], nodes[1:2], nodes[:2], nodes} {
+		_, notices := build(t, withNodes(of...))
+		wantTold(t, notices, "LoadBalancerNodesNotReady!")
+		texts[notices[0].Message] = true
+	}
+	if len(texts) > 1 {
+		t.Errorf("the warnings are %q", slices.Collect(maps.Keys(texts)))
 	}
 }
 
