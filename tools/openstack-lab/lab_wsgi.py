@@ -1,5 +1,6 @@
 """The application of LAB_WSGI, which writes to its log where all its threads are when an answer takes longer than clients wait."""
 import faulthandler
+import importlib
 import os
 import runpy
 import sys
@@ -7,7 +8,8 @@ import threading
 
 LIMIT = 100
 
-stock = runpy.run_path(os.environ['LAB_WSGI'])['application']
+name = os.environ['LAB_WSGI']
+stock = runpy.run_path(name)['application'] if '/' in name else importlib.import_module(name).application
 
 
 def tell(environ):

@@ -4,8 +4,9 @@ PKGS="python3-keystone python3-nova python3-neutron python3-octavia python3-plac
  python3-pymysql python3-memcache python3-openstacksdk mariadb-server mariadb-client rabbitmq-server memcached
  uwsgi-core uwsgi-plugin-python3 openvswitch-switch ovn-central ovn-host haproxy keepalived ipvsadm iproute2 ethtool procps openssl ca-certificates"
 PASTE="nova-common neutron-common glance-common barbican-common"
+case $LAB_RELEASE in 2025.1) suite=trixie;; *) suite=sid;; esac
 if [ ! -f "$LAB_DIR/root.done" ]; then
-    say "installing about 450 packages of Debian's trixie in $LAB_ROOT"
+    say "installing about 450 packages of Debian's $suite in $LAB_ROOT"
     # --one-file-system: what is mounted there, if anything is, is not the lab's.
     rm -rf --one-file-system "$LAB_ROOT" "$LAB_DIR/pkg"; mkdir -p "$LAB_DIR/pkg"
     (cd "$LAB_DIR/pkg" && { apt-get -o APT::Sandbox::User=root download -q mmdebstrap ||
@@ -18,11 +19,11 @@ if [ ! -f "$LAB_DIR/root.done" ]; then
         --dpkgopt='path-exclude=/usr/share/doc/*' \
         --essential-hook='chroot "$1" dpkg-divert --quiet --local --rename --add /usr/bin/py3compile && ln -s true "$1/usr/bin/py3compile"' \
         --customize-hook='mkdir "$1/paste" && chroot "$1" sh -c "cd /paste && apt-get -o APT::Sandbox::User=root download -q '"$PASTE"'"' \
-        --customize-hook='sed -n "s/^Date: //p" "$1"/var/lib/apt/lists/*_trixie_InRelease >"$1/release-date"' \
-        trixie "$LAB_ROOT" "$LAB_MIRROR" >>"$LAB_LOG/apt.log" 2>&1 9>&- || die "mmdebstrap, see $LAB_LOG/apt.log"
+        --customize-hook='sed -n "s/^Date: //p" "$1"/var/lib/apt/lists/*_'$suite'_InRelease >"$1/release-date"' \
+        $suite "$LAB_ROOT" "$LAB_MIRROR" >>"$LAB_LOG/apt.log" 2>&1 9>&- || die "mmdebstrap, see $LAB_LOG/apt.log"
     for d in "$LAB_ROOT"/paste/*.deb; do dpkg-deb -x "$d" "$LAB_DIR/pkg"; done
     touch "$LAB_DIR/root.done"
-    say "packages are installed: trixie of $(cat "$LAB_ROOT/release-date")"
+    say "packages are installed: $suite of $(cat "$LAB_ROOT/release-date")"
 fi
 mkdir -p "$LAB_ROOT$LAB_DIR" "$LAB_ROOT/run/octavia" "$LAB_ROOT"/{etc,var/lib}/octavia
 # The root is a mount point, so that processes in it can have mounts of their own.

@@ -11,8 +11,15 @@ die() { say "FAILED: $*"; exit 1; }
 # ---------------------------------------------------------------- what it needs
 [ "$(id -u)" = 0 ] || die "it installs packages of Debian's, and so must be run by root"
 [ -x /usr/bin/apt-get ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ] || die "it needs Debian 12, whose packages it is made of"
-case $LAB_RELEASE in zed|2025.1) ;; *) die "RELEASE is zed or 2025.1, not $LAB_RELEASE";; esac
-case $LAB_RELEASE-$LAB_AMPHORA in *-fast|*-nova|2025.1-agent) ;; *) die "LAB_AMPHORA is fast, nova or, with 2025.1, agent, not $LAB_AMPHORA";; esac
+case $LAB_RELEASE in zed|2025.1|2026.1) ;; *) die "RELEASE is zed, 2025.1 or 2026.1, not $LAB_RELEASE";; esac
+case $LAB_RELEASE-$LAB_AMPHORA in *-fast|*-nova|20*-agent) ;; *) die "LAB_AMPHORA is fast, nova or, with 2025.1 and later, agent, not $LAB_AMPHORA";; esac
+# Where the applications of the APIs are: scripts of Python, or modules.
+case $LAB_RELEASE in
+zed|2025.1)
+    keystone=/usr/bin/keystone-wsgi-public placement=/usr/bin/placement-api octavia=/usr/bin/octavia-wsgi
+    barbican=$LAB_DIR/pkg/usr/bin/barbican-wsgi-api;;
+*) keystone=keystone.wsgi.api placement=placement.wsgi.api octavia=octavia.wsgi.api barbican=barbican.wsgi.api;;
+esac
 # A socket's path may have 107 characters.
 [ ${#LAB_DIR} -le 80 ] || die "the path $LAB_DIR is too long for sockets in it: set LAB_DIR to a shorter one"
 mkdir -p "$LAB_DIR" "$LAB_ETC" "$LAB_RUN" "$LAB_LOG" "$LAB_DIR/py" "$LAB_DIR/tmp"
@@ -515,7 +522,7 @@ if [ ! -f "$LAB_DIR/keystone/bootstrapped" ]; then
     touch "$LAB_DIR/keystone/bootstrapped"
 fi
 # Of one thread each: with more, a token was seen with a role that only another user had.
-startwsgi keystone "$LAB_KEYSTONE_PORT" 4 1 /usr/bin/keystone-wsgi-public \
+startwsgi keystone "$LAB_KEYSTONE_PORT" 4 1 $keystone \
     "OS_KEYSTONE_CONFIG_FILES=$LAB_ETC/keystone/keystone.conf"
 up keystone keystone 90 http "$LAB_AUTH_URL"
 # Before the others: nova-conductor and nova-scheduler give up permanently when
@@ -524,15 +531,26 @@ up keystone keystone 90 http "$LAB_AUTH_URL"
 say "keystone seeded"
 up rabbitmq RabbitMQ 90 tcp "$LAB_RABBIT_PORT"
 [ $LAB_RELEASE = zed ] || . "$LAB_HERE/ovn.sh"
-startpy neutron neutron.cmd.eventlet.server:main neutron-server $NEUTRON
+case $LAB_RELEASE in
+zed|2025.1)
+    startpy neutron neutron.cmd.eventlet.server:main neutron-server $NEUTRON
+    startpy nova-api nova.cmd.api_os_compute:main nova-api-os-compute $NOVA
+    mkdir -p "$LAB_DIR/glance/images"
+    startpy glance glance.cmd.api:main glance-api --config-file "$LAB_ETC/glance/glance-api.conf";;
+*)
+    startwsgi neutron "$LAB_NEUTRON_PORT" 2 1 neutron.wsgi.api "OS_NEUTRON_CONFIG_DIR=$LAB_ETC/neutron" "OS_NEUTRON_CONFIG_FILES=neutron.conf;ml2_conf.ini"
+    startpy neutron-rpc neutron.cmd.server:main_rpc neutron-rpc-server $NEUTRON
+    startpy neutron-periodic neutron.cmd.server:main_periodic neutron-periodic-workers $NEUTRON
+    startpy neutron-ovn neutron.cmd.server:main_ovn_maintenance neutron-ovn-maintenance-worker $NEUTRON
+    startwsgi nova-api "$LAB_NOVA_PORT" 2 4 nova.wsgi.osapi_compute "OS_NOVA_CONFIG_DIR=$LAB_ETC/nova" "OS_NOVA_CONFIG_FILES=nova.conf;db.conf"
+    mkdir -p "$LAB_DIR/glance/images"
+    startwsgi glance "$LAB_GLANCE_PORT" 1 4 glance.wsgi.api "OS_GLANCE_CONFIG_DIR=$LAB_ETC/glance";;
+esac
 startpy nova-conductor nova.cmd.conductor:main nova-conductor $NOVA
 startpy nova-scheduler nova.cmd.scheduler:main nova-scheduler $NOVA
-startwsgi placement "$LAB_PLACEMENT_PORT" 1 8 /usr/bin/placement-api "OS_PLACEMENT_CONFIG_DIR=$LAB_ETC/placement"
-startpy nova-api nova.cmd.api_os_compute:main nova-api-os-compute $NOVA
-mkdir -p "$LAB_DIR/glance/images"
-startpy glance glance.cmd.api:main glance-api --config-file "$LAB_ETC/glance/glance-api.conf"
-startwsgi octavia-api "$LAB_OCTAVIA_PORT" 2 4 /usr/bin/octavia-wsgi -- "$OCTAVIA"
-[ $LAB_RELEASE = zed ] || startwsgi barbican "$LAB_BARBICAN_PORT" 1 4 "$LAB_DIR/pkg/usr/bin/barbican-wsgi-api"
+startwsgi placement "$LAB_PLACEMENT_PORT" 1 8 $placement "OS_PLACEMENT_CONFIG_DIR=$LAB_ETC/placement"
+startwsgi octavia-api "$LAB_OCTAVIA_PORT" 2 4 $octavia -- "$OCTAVIA"
+[ $LAB_RELEASE = zed ] || startwsgi barbican "$LAB_BARBICAN_PORT" 1 4 $barbican
 [ $LAB_RELEASE = zed ] || startpy octavia-driver-agent octavia.cmd.driver_agent:main octavia-driver-agent $OCTAVIA
 for pair in $LAB_COMPUTES; do
     h=${pair%%:*}; mkdir -p "$LAB_DIR/nova/$h/instances"
