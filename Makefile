@@ -6,7 +6,7 @@ GO    ?= go
 BIN   := $(CURDIR)/bin
 # The folder of the real OpenStack; another is given as LAB_DIR=..., by its whole path.
 LAB_DIR ?= $(BIN)/openstack-lab
-# The release of OpenStack in it: zed or 2025.1.
+# The release of OpenStack in it: zed, 2025.1 or 2026.2.
 RELEASE ?= zed
 # openstack-cloud-controller-manager itself, which a test of the takeover runs.
 OCCM        := $(BIN)/occm/openstack-cloud-controller-manager
@@ -290,7 +290,7 @@ test-site: site browser ## Test the site in Chromium: each page, its accessibili
 	cd test/thirdparty && FXCCM_SITE=$(BIN)/site $(GO) test -count=1 -run TestSite ./page
 
 .PHONY: openstack-lab
-openstack-lab: ## Bring up a real OpenStack on this machine (Debian 12, as root; RELEASE=2025.1: with packets, in a root of its own)
+openstack-lab: ## Bring up a real OpenStack on this machine (Debian 12, as root; RELEASE=2025.1 or 2026.2: with packets, in a root of its own)
 	@LAB_DIR=$(LAB_DIR) LAB_RELEASE=$(RELEASE) tools/openstack-lab/up.sh
 
 .PHONY: openstack-lab-down

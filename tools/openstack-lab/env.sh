@@ -1,8 +1,8 @@
 # Settings of the lab; each can be given in the environment. Sourced by up.sh and down.sh.
 export LAB_HERE; LAB_HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export LAB_DIR=${LAB_DIR:-$(cd "$LAB_HERE/../.." && pwd)/bin/openstack-lab}
-# zed: Debian 12's, whose packages are installed on the machine itself. 2025.1: Debian 13's, in a root of its own below LAB_DIR, with
-# OVN, so that packets flow.
+# zed: Debian 12's, whose packages are installed on the machine itself. 2025.1: Debian 13's, 2026.2: Debian unstable's, each in a root
+# of its own below LAB_DIR, with OVN, so that packets flow.
 export LAB_RELEASE=${LAB_RELEASE:-zed}
 export LAB_MIRROR=${LAB_MIRROR:-http://deb.debian.org/debian}
 export LAB_HOST=${LAB_HOST:-127.0.0.1}

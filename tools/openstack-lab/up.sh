@@ -11,7 +11,7 @@ die() { say "FAILED: $*"; exit 1; }
 # ---------------------------------------------------------------- what it needs
 [ "$(id -u)" = 0 ] || die "it installs packages of Debian's, and so must be run by root"
 [ -x /usr/bin/apt-get ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ] || die "it needs Debian 12, whose packages it is made of"
-case $LAB_RELEASE in zed|2025.1|2026.1) ;; *) die "RELEASE is zed, 2025.1 or 2026.1, not $LAB_RELEASE";; esac
+case $LAB_RELEASE in zed|2025.1|2026.2) ;; *) die "RELEASE is zed, 2025.1 or 2026.2, not $LAB_RELEASE";; esac
 case $LAB_RELEASE-$LAB_AMPHORA in *-fast|*-nova|20*-agent) ;; *) die "LAB_AMPHORA is fast, nova or, with 2025.1 and later, agent, not $LAB_AMPHORA";; esac
 # Where the applications of the APIs are: scripts of Python, or modules.
 case $LAB_RELEASE in

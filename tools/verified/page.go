@@ -11,7 +11,7 @@ import (
 
 // The page has all of these, also those without a recorded run.
 var (
-	releases = []string{zed, "2025.1"}
+	releases = []string{zed, "2025.1", "2026.2"}
 	suites   = []string{"api", "openstack", "manager", "takeover", packets}
 )
 

@@ -184,13 +184,18 @@ Nova 31.0.0, OVN 25.03.0, of Debian's archive of 2026-11-14.
 | test | result | seconds | seen |
 |---|---|---|---|
 | ` + "`TestA`" + ` | passed | 2.2 | 8 of 8 |
+
+## OpenStack 2026.2
+
+No run is recorded yet.
 `
 	if got := all.tables(); got != want {
 		t.Errorf("the tables are\n%s\nwant\n%s", got, want)
 	}
 
 	const none = "## OpenStack Zed\n\nNo run is recorded yet.\n\n" +
-		"## OpenStack 2025.1\n\nNo run is recorded yet.\n"
+		"## OpenStack 2025.1\n\nNo run is recorded yet.\n\n" +
+		"## OpenStack 2026.2\n\nNo run is recorded yet.\n"
 	if got := (runs{}).tables(); got != none {
 		t.Errorf("without a run, the tables are\n%s\nwant\n%s", got, none)
 	}
