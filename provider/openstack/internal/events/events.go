@@ -207,8 +207,8 @@ func OfServices() []Event {
 			"Read the message: it names the cause. Use another load balancer, let the Services agree in the load balancer and differ in their ports, or raise max-shared-lb or max-shared-listeners in cloud.conf.",
 		},
 		{
-			OfOtherCluster, "The load balancer or its security group belongs to another cluster, or seems to: it has the name of the Service's, but other members than the nodes of this cluster.",
-			"Use another load balancer, or remove the other cluster's tags if that cluster no longer exists. If only the name is known and the load balancer is the Service's, name it in the annotation load-balancer-id.",
+			OfOtherCluster, "The load balancer or its security group belongs to another cluster, or seems to: it has the name of the Service's, but neither a node of this cluster as a member nor the address in the Service's status.",
+			"Use another load balancer, or remove the other cluster's tags if that cluster no longer exists. If only the name is known and the load balancer is the Service's, add the tags that the message names to it in Octavia.",
 		},
 		{
 			Pending, "Octavia is changing the load balancer.",

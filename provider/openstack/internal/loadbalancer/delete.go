@@ -163,7 +163,7 @@ func (r *reconciler) deleteDuplicate(ctx context.Context, lb *octavia.LoadBalanc
 	other := *r
 	other.found.claim, other.found.floatingIPs = claim{balancer: lb, role: plan.Owner}, nil
 	floating, err := r.of.config.Neutron.FloatingIPsOf(ctx,
-		other.found.query(r.identity, r.service, r.settings), time.Time{})
+		other.found.query(r.identity, r.settings), time.Time{})
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func (r *reconciler) find(ctx context.Context) (err error) {
 	if err := r.lookUp(ctx); err != nil {
 		return err
 	}
+	if lb := r.namedStranger(); lb != nil {
+		return r.aboutStranger(*lb) // lookUp has written the event
+	}
 	if err := r.rejectSharing(); err != nil {
 		return err
 	}
@@ -183,7 +186,11 @@ func (r *reconciler) findInList(
 	if r.found.strangers, err = r.strangersAmong(ctx, candidates); err != nil {
 		return all.Begun, err
 	}
-	r.found.claim, err = claimOf(r.identity, r.service, r.settings.LoadBalancerID,
+	named := r.settings.LoadBalancerID
+	if r.namedStranger() != nil {
+		named = "" // a deletion removes what the Service has beside the stranger
+	}
+	r.found.claim, err = claimOf(r.identity, r.service, named,
 		except(candidates, r.found.strangers), r.found.hasTags())
 	if err != nil {
 		return all.Begun, err
@@ -252,10 +259,9 @@ const clockSkew = time.Minute
 // Service's annotation; "" for none.
 //
 // A load balancer is the Service's own if the tags show it. It also is if it is exactly as OCCM
-// creates it, and has no tags of another Service. A name alone proves nothing: clusters of the same
-// name have load balancers of the same names in one project. Without the annotation, which OCCM
-// writes after the first success, the load balancer must also be younger than the Service, and no
-// stranger's ([reconciler.strangersAmong]).
+// creates it, has no tags of another Service, and is no stranger's ([reconciler.strangersAmong]): a
+// name alone proves nothing. Without the annotation, which OCCM writes after the first success, the
+// load balancer must also be younger than the Service.
 func claimOf(
 	id desired.Identity, service *v1.Service, named string, all []octavia.LoadBalancer,
 	tagged bool,
@@ -484,12 +490,10 @@ func (f found) hasTags() bool { return f.apiMinor >= 5 }
 // it, those tagged as the Service's, and the requested one. On a cloud that keeps no tags, the last
 // address of the Service and the description identify the floating IP while the load balancer is
 // recreated.
-func (f found) query(
-	id desired.Identity, service *v1.Service, s settings.Settings,
-) neutron.FloatingIPQuery {
+func (f found) query(id desired.Identity, s settings.Settings) neutron.FloatingIPQuery {
 	query := neutron.FloatingIPQuery{
 		Tag:             id.ServiceTag(),
-		DetachedAddress: lastAddress(service), Description: id.FloatingIPDescription(),
+		DetachedAddress: id.LastAddress, Description: id.FloatingIPDescription(),
 	}
 	switch {
 	case f.balancer != nil:
@@ -503,15 +507,15 @@ func (f found) query(
 	return query
 }
 
-// lastAddress is the address at which the Service was last served or, if it never was, that of its
-// load balancer; "" for none.
+// lastAddress is the address at which the Service was last served; "" for none. The annotation with
+// the address does not count, because a user may write another cluster's address there.
 func lastAddress(service *v1.Service) string {
 	for _, ingress := range service.Status.LoadBalancer.Ingress {
 		if ingress.IP != "" {
 			return ingress.IP
 		}
 	}
-	return service.Annotations[settings.AnnotationLoadBalancerAddress]
+	return ""
 }
 
 // hasFloatingIP reports whether a floating IP points to the load balancer or can be attached to it:
@@ -607,19 +611,8 @@ func (f *found) adopt(done plan.Result) {
 		f.dropFloatingIP(id)
 	}
 	if ip := done.FloatingIP; ip != nil {
-		now := *ip
-		for _, known := range f.floatingIPs {
-			if known.ID == ip.ID {
-				// Attaching keeps its tags and its description, which show the owner.
-				now = known
-				now.PortID = ip.PortID
-				if ip.Tags != nil {
-					now.Tags = ip.Tags
-				}
-			}
-		}
 		f.dropFloatingIP(ip.ID)
-		f.floatingIPs = append(f.floatingIPs, now)
+		f.floatingIPs = append(f.floatingIPs, *ip)
 	}
 }
 

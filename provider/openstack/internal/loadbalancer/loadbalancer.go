@@ -242,7 +242,7 @@ func identity(clusterName, clusterUID string, service *v1.Service) desired.Ident
 	return desired.Identity{
 		ClusterName: clusterName, ClusterUID: clusterUID,
 		Namespace: service.Namespace, Name: service.Name, UID: string(service.UID),
-		Created: service.CreationTimestamp.Time,
+		Created: service.CreationTimestamp.Time, LastAddress: lastAddress(service),
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 func (l *LoadBalancers) cache() *octavia.Cache { return l.config.Octavia.Cache() }
 
 func (r *reconciler) readFloatingIPs(ctx context.Context) (err error) {
-	query, lb := r.found.query(r.identity, r.service, r.settings), r.found.balancer
+	query, lb := r.found.query(r.identity, r.settings), r.found.balancer
 	if known := &r.state.floatingIPs; known.suffices(query, r.of.config.Clock.Now(), r.mode) {
 		r.found.floatingIPs = known.all
 		return nil
@@ -54,7 +54,7 @@ func (r *reconciler) observeBeside(ctx context.Context) (plan.Observed, error) {
 
 func (r *reconciler) readAllFloatingIPs(ctx context.Context) (err error) {
 	since := r.of.cache().LastWrite(r.identity.UID, r.of.config.Clock.Now().Add(-r.listAge()))
-	query := r.found.query(r.identity, r.service, r.settings)
+	query := r.found.query(r.identity, r.settings)
 	// An existing one that the Service chooses is only the Service's while it is attached.
 	query.ID, query.PoolTag = "", ""
 	if r.found.balancer == nil {

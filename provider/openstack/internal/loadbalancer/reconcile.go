@@ -470,7 +470,7 @@ func (r *reconciler) noteCreation(created bool, todo plan.Plan, err error) {
 	if created && err == nil {
 		r.state.creation.loadBalancer = r.found.balancer
 		r.state.floatingIPs = knownFloatingIPs{
-			query: r.found.query(r.identity, r.service, r.settings), all: r.found.floatingIPs,
+			query: r.found.query(r.identity, r.settings), all: r.found.floatingIPs,
 		}
 		r.state.floatingIPs.extend(r.of.config.Clock.Now(), r.mode)
 	}

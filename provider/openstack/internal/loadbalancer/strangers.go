@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,26 +20,35 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
 )
 
-// strangersAmong returns the load balancers that have the name and the tag that OCCM gives to the
+// strangersAmong returns the load balancers that have the name or the tag that OCCM gives to the
 // Service's, but are another cluster's: clusters of the same name have Services of the same names
-// in one project. They are read only while nothing but the name shows which load balancer is the
-// Service's.
+// in one project. The ID in the Service's annotation proves nothing, because users write it. They
+// are read only while no tag of fxccm shows which load balancer is the Service's.
 func (r *reconciler) strangersAmong(
 	ctx context.Context, all []octavia.LoadBalancer,
 ) (strangers []octavia.LoadBalancer, err error) {
-	isKnown := func(lb octavia.LoadBalancer) bool {
-		return isTaggedOwn(r.identity, lb) ||
-			lb.ID == r.settings.LoadBalancerID && lb.Status != octavia.Deleted
+	named := func(lb octavia.LoadBalancer) bool {
+		return lb.ID == r.settings.LoadBalancerID && lb.Status != octavia.Deleted
 	}
-	if slices.ContainsFunc(all, isKnown) {
-		return nil, nil
+	isTagged := slices.ContainsFunc(all,
+		func(lb octavia.LoadBalancer) bool { return isTaggedOwn(r.identity, lb) })
+	if i := slices.IndexFunc(all, named); i >= 0 {
+		// One that is being deleted may have lost its proof, and is only waited for.
+		isOurs := all[i].Status.Gone() || !isMarkedByOCCM(r.identity, all[i])
+		if !isOurs {
+			isOurs, err = r.isOfThisCluster(ctx, all[i], isTagged)
+		}
+		if isOurs || err != nil {
+			return nil, err
+		}
+		strangers = append(strangers, all[i])
 	}
 	for _, lb := range all {
-		if lb.Status == octavia.Deleted ||
+		if isTagged || named(lb) || lb.Status == octavia.Deleted ||
 			!isNamedAsOwn(r.identity, r.service, lb, r.found.hasTags()) {
 			continue
 		}
-		isOurs, err := r.isOfThisCluster(ctx, lb)
+		isOurs, err := r.isOfThisCluster(ctx, lb, isTagged)
 		if err != nil {
 			return nil, err
 		}
@@ -47,6 +57,15 @@ func (r *reconciler) strangersAmong(
 		}
 	}
 	return strangers, nil
+}
+
+// isMarkedByOCCM reports whether only OCCM's name or tag shows that a load balancer was created for
+// the Service, or has its parts. Both have no UID.
+func isMarkedByOCCM(id desired.Identity, lb octavia.LoadBalancer) bool {
+	isOfCluster := desired.ClusterOf(lb.Tags) != "" && !desired.OnlyGuests(lb.Tags)
+	return !isOfCluster && !slices.Contains(lb.Tags, id.ServiceTag()) &&
+		(lb.Name == id.LegacyName() || lb.Name == id.LoadBalancerName() ||
+			slices.Contains(lb.Tags, id.LoadBalancerName()))
 }
 
 // isNamedAsOwn reports whether a load balancer is the Service's by its name, its tag and its age.
@@ -63,14 +82,26 @@ func except(all, some []octavia.LoadBalancer) []octavia.LoadBalancer {
 	})
 }
 
-// isOfThisCluster reports whether a load balancer of OCCM has no members yet, has a node of this
-// cluster as a member, or has the address at which the Service was served.
+// isOfThisCluster reports whether a load balancer of OCCM is this cluster's: a node of the cluster
+// is a member in a part of the Service, or the status of the Service has its address. Without
+// members, its name and its age decide. Without a part of the Service, another cluster has nothing
+// there that the Service could take.
+//
+// hasOther: the Service has another load balancer, from which the status may be. Where the operator
+// requires marks, neither nodes nor status count: they come from the cluster's API server.
 func (r *reconciler) isOfThisCluster(
-	ctx context.Context, lb octavia.LoadBalancer,
+	ctx context.Context, lb octavia.LoadBalancer, hasOther bool,
 ) (bool, error) {
-	last := lastAddress(r.service)
-	isLast := func(vip octavia.VIP) bool { return last != "" && vip.Address == last }
-	if isLast(lb.VIP) || slices.ContainsFunc(lb.AdditionalVIPs, isLast) {
+	served := r.service.Status.LoadBalancer.Ingress
+	if hasOther || r.identity.MarkRequired {
+		served = nil
+	}
+	wasServedAt := func(address string) bool {
+		return address != "" && slices.ContainsFunc(served,
+			func(at v1.LoadBalancerIngress) bool { return desired.SameAddress(at.IP, address) })
+	}
+	if wasServedAt(lb.VIP.Address) || slices.ContainsFunc(lb.AdditionalVIPs,
+		func(vip octavia.VIP) bool { return wasServedAt(vip.Address) }) {
 		return true, nil
 	}
 	contents, err := r.of.config.Octavia.Contents(ctx, lb.ID, octavia.Full, time.Time{})
@@ -80,8 +111,14 @@ func (r *reconciler) isOfThisCluster(
 	if err != nil {
 		return false, err
 	}
+	isOwner := isOwn(r.identity, lb, r.found.hasTags()) ||
+		isOwnBesideGuests(r.identity, lb, r.found.hasTags())
+	hasParts, pools := r.partsByOCCM(lb, contents, isOwner)
+	if !isOwner && (!hasParts || r.identity.MarkRequired) {
+		return !hasParts, nil
+	}
 	isEmpty := true
-	for _, pool := range contents.Pools {
+	for _, pool := range pools {
 		for _, member := range pool.Members {
 			isEmpty = false
 			subnet := cmp.Or(member.SubnetID, lb.VIP.SubnetID)
@@ -90,13 +127,40 @@ func (r *reconciler) isOfThisCluster(
 			}
 		}
 	}
-	if isEmpty || last == "" {
-		return isEmpty, nil
+	isNew := isEmpty && !hasOther
+	if isNew && isNamedAsOwn(r.identity, r.service, lb, r.found.hasTags()) {
+		return true, nil
+	}
+	if len(served) == 0 {
+		return false, nil
 	}
 	ips, err := r.of.config.Neutron.FloatingIPsOf(ctx,
 		neutron.FloatingIPQuery{PortID: lb.VIP.PortID}, time.Time{})
 	return slices.ContainsFunc(ips,
-		func(ip neutron.FloatingIP) bool { return ip.Address == last }), err
+		func(ip neutron.FloatingIP) bool { return wasServedAt(ip.Address) }), err
+}
+
+// partsByOCCM reports whether a load balancer has listeners that only OCCM's tag or name shows as
+// the Service's, and returns their pools. The owner's are also those without tags.
+func (r *reconciler) partsByOCCM(
+	lb octavia.LoadBalancer, contents octavia.Contents, isOwner bool,
+) (has bool, pools []octavia.Pool) {
+	isServices := map[string]bool{} // by the ID of the pool
+	for _, l := range contents.Listeners {
+		isTold := desired.ClusterOf(l.Tags) != "" || len(desired.ServicesOf(l.Tags)) > 0
+		is := !isTold && (slices.Contains(l.Tags, r.identity.LoadBalancerName()) ||
+			isOwner && (len(l.Tags) == 0 || slices.Contains(l.Tags, lb.Name)))
+		has = has || is
+		isServices[l.PoolID] = isServices[l.PoolID] || is
+	}
+	for _, pool := range contents.Pools {
+		// An interrupted OCCM leaves a pool without a listener.
+		is, hasListener := isServices[pool.ID]
+		if is || isOwner && !hasListener {
+			pools = append(pools, pool)
+		}
+	}
+	return has, pools
 }
 
 // hasNodeAt reports whether a node of the cluster has the address. Networks of two clusters often
@@ -152,22 +216,42 @@ func (r *reconciler) subnetsAt(
 // Service's. While OCCM creates it, it may get members that are another cluster's.
 func (r *reconciler) isByName() bool {
 	lb := r.found.balancer
-	return r.found.role == plan.Owner && r.settings.LoadBalancerID != lb.ID &&
-		!isTaggedOwn(r.identity, *lb)
+	return r.found.role == plan.Owner && !isTaggedOwn(r.identity, *lb)
 }
 
 // aboutStrangers returns a warning for each load balancer of the Service's name that stays.
 func (r *reconciler) aboutStrangers() (notes []events.Notice) {
-	advice := "if it is the Service's, name it in annotation " + settings.AnnotationLoadBalancerID
-	if !requestsLoadBalancer(r.service) {
-		advice = "if it is this cluster's, delete it in Octavia"
-	}
 	for _, lb := range r.found.strangers {
-		notes = append(notes, *events.Refuse(events.OfOtherCluster, "load balancer %s (%s) has "+
-			"the name of the Service's, but no node of this cluster is a member: it is taken for "+
-			"another cluster's of the same name and stays as it is; %s", lb.ID, lb.Name, advice))
+		notes = append(notes, *r.aboutStranger(lb))
 	}
 	return notes
+}
+
+// aboutStranger says how the operator of the project, who alone writes tags in Octavia, makes the
+// load balancer the Service's.
+func (r *reconciler) aboutStranger(lb octavia.LoadBalancer) *events.Notice {
+	advice := "if it is the Service's, add the tags " +
+		strings.Join(r.identity.NetworkTags(), " and ") + " to it in Octavia"
+	switch {
+	case !requestsLoadBalancer(r.service):
+		advice = "if it is this cluster's, delete it in Octavia"
+	case lb.ID == r.settings.LoadBalancerID:
+		advice = "remove the annotation " + settings.AnnotationLoadBalancerID + " or, " + advice
+	}
+	return events.Refuse(events.OfOtherCluster, "load balancer %s (%s) has the Service's name, but "+
+		"neither a node of this cluster as a member nor the address in the Service's status: it is "+
+		"taken for another cluster's of the same name and stays as it is; %s", lb.ID, lb.Name, advice)
+}
+
+// namedStranger returns the stranger that the Service's annotation names; nil for none.
+func (r *reconciler) namedStranger() *octavia.LoadBalancer {
+	i := slices.IndexFunc(r.found.strangers, func(lb octavia.LoadBalancer) bool {
+		return lb.ID == r.settings.LoadBalancerID
+	})
+	if i < 0 {
+		return nil
+	}
+	return &r.found.strangers[i]
 }
 
 // reportStrangers writes the warnings of a deletion, which is silent otherwise.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,7 +69,7 @@ func (s *site) leftAlone(id string) []any {
 }
 
 // Two clusters of one name share a project. One of them is served by OCCM; the other has never
-// been served.
+// been served. A user of the other one writes the annotations.
 func TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(s *site) string {
@@ -80,12 +81,16 @@ func TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone(t *testing.T) {
 		return subnet
 	}
 	const restored = "ac0ffee0000004000800000000000000000"
+	named := func(_ *site, service *v1.Service, theirs string) {
+		service.Annotations[settings.AnnotationLoadBalancerID] = theirs
+	}
 	for name, test := range map[string]struct {
 		name    string
 		subnet  func(*site) string
 		members []string
-		// asks: the Service requests the floating IP.
-		asks bool
+		change  func(s *site, service *v1.Service, theirs string)
+		// refused: the Service gets no load balancer.
+		refused events.Reason
 	}{
 		"other nodes": {name: webName, members: []string{"10.0.9.1", "10.0.9.2"}},
 		"other nodes, the name that holds the UID": {
@@ -95,7 +100,57 @@ func TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone(t *testing.T) {
 			name: webName, subnet: elsewhere, members: []string{"10.0.1.1", "10.0.9.2"},
 		},
 		"the Service requests its floating IP": {
-			name: webName, members: []string{"10.0.9.1"}, asks: true,
+			name: webName, members: []string{"10.0.9.1"},
+			change: func(s *site, service *v1.Service, _ string) {
+				service.Spec.LoadBalancerIP = s.FloatingIPs()[0].Address
+			},
+			refused: events.FloatingIPUnavailable,
+		},
+		"its ID is in the annotation": {
+			name: webName, members: []string{"10.0.9.1"}, change: named,
+			refused: events.OfOtherCluster,
+		},
+		"its ID is in the annotation, and none is allowed": {
+			name: webName, members: []string{"10.0.9.1"},
+			change: func(s *site, service *v1.Service, theirs string) {
+				named(s, service, theirs)
+				s.defaults.LoadBalancer.AllowedAnnotations = "none"
+			},
+			refused: events.OfOtherCluster,
+		},
+		"its ID is in the annotation, it is older and has no members": {
+			name: webName,
+			change: func(s *site, service *v1.Service, theirs string) {
+				named(s, service, theirs)
+				service.CreationTimestamp = metav1.NewTime(s.clock.Now().Add(time.Hour))
+			},
+			refused: events.OfOtherCluster,
+		},
+		"its ID is in the annotation, and it has a Service of the name as guest": {
+			name: "kube_service_kubernetes_default_api", members: []string{"10.0.9.1"},
+			change: func(s *site, service *v1.Service, theirs string) {
+				named(s, service, theirs)
+				if err := s.ChangeLoadBalancer(theirs, func(lb *openstacktest.LoadBalancer) {
+					lb.Tags = append(lb.Tags, webName)
+					lb.Listeners[0].Tags = []string{webName}
+				}); err != nil {
+					s.t.Fatal(err)
+				}
+			},
+			refused: events.OfOtherCluster,
+		},
+		"its address is in the annotation": {
+			name: webName, members: []string{"10.0.9.1"},
+			change: func(s *site, service *v1.Service, _ string) {
+				annotations("load-balancer-address", s.LoadBalancers()[0].VIPAddress)(service)
+			},
+		},
+		"the address of its floating IP is in the annotation, and none is allowed": {
+			name: webName, members: []string{"10.0.9.1"},
+			change: func(s *site, service *v1.Service, _ string) {
+				annotations("load-balancer-address", s.FloatingIPs()[0].Address)(service)
+				s.defaults.LoadBalancer.AllowedAnnotations = "none"
+			},
 		},
 	} {
 		for _, nodes := range []string{"nodes are known", "no node is known"} {
@@ -113,21 +168,21 @@ func TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone(t *testing.T) {
 					subnet = test.subnet(s)
 				}
 				theirs := s.addOCCMs(occms, subnet, test.members...)
+				if test.change != nil {
+					test.change(s, service, theirs)
+					s.update(service)
+				}
 				want := s.leftAlone(theirs)
 				if len(want) != 2 {
 					t.Fatalf("the other cluster has %+v", want)
-				}
-				if test.asks {
-					service.Spec.LoadBalancerIP = s.FloatingIPs()[0].Address
-					s.update(service)
 				}
 				c := s.begin("cluster-1", s.kube)
 				if nodes == "nodes are known" {
 					s.register(node)
 					c, _ = watched(t, s)
 				}
-				if test.asks {
-					c.wantRefused(events.FloatingIPUnavailable, service, node)
+				if test.refused != "" {
+					c.wantRefused(test.refused, service, node)
 				} else {
 					c.ensure(service, node)
 				}
@@ -148,12 +203,79 @@ func TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone(t *testing.T) {
 	}
 }
 
-func wantOneWarning(t *testing.T, s *site, id string) {
-	t.Helper()
-	said := s.said("Warning " + string(events.OfOtherCluster))
-	if len(said) != 1 || !strings.Contains(said[0], id) ||
-		!strings.Contains(said[0], settings.AnnotationLoadBalancerID) {
-		t.Errorf("the warnings are %q, want one with the ID and the annotation", said)
+// A Service that has a load balancer cannot take another cluster's by its ID, although both have
+// the same address in different networks.
+func TestOCCMsOfAnotherCluster_HasTheAddressOfTheServices_IsLeftAlone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	node, service := s.addNode("a"), s.addService("web", 80)
+	annotations("subnet-id", s.subnet)(service)
+	service.Annotations["service.beta.kubernetes.io/openstack-internal-load-balancer"] = "true"
+	s.update(service)
+	c := s.begin("cluster-1", s.kube)
+	status := c.ensure(service, node)
+	network := s.AddNetwork(openstacktest.Network{Name: "theirs"})
+	subnet := s.AddSubnet(openstacktest.Subnet{NetworkID: network, CIDR: "10.0.0.0/16"})
+	theirs := s.AddLoadBalancer(openstacktest.LoadBalancer{
+		OctaviaResource: openstacktest.OctaviaResource{Name: webName, Tags: []string{webName}},
+		VIPSubnetID:     subnet, VIPAddress: status.Ingress[0].IP,
+	})
+	if err := c.forgetList(service.UID); err != nil {
+		t.Fatal(err)
+	}
+	want := s.leftAlone(theirs)
+	service = s.now(service)
+	service.Annotations[settings.AnnotationLoadBalancerID] = theirs
+	c.wantRefused(events.OfOtherCluster, service, node)
+	c.remove(service)
+	if got := s.leftAlone(theirs); !reflect.DeepEqual(got, want) {
+		t.Errorf("the other cluster has %+v, want %+v", got, want)
+	}
+	if lbs := s.LoadBalancers(); len(lbs) != 1 {
+		t.Errorf("%d load balancers are left, want that of the other cluster", len(lbs))
+	}
+}
+
+// OCCM of the other cluster has kept a floating IP, or recreates its load balancer.
+func TestOCCMsDetachedFloatingIP_OfAnotherCluster_IsNotDeleted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(service *v1.Service, address string)
+		isUsed bool
+	}{
+		"nothing names it": {change: func(*v1.Service, string) {}},
+		"its address is in the annotation": {change: func(service *v1.Service, address string) {
+			annotations("load-balancer-address", address)(service)
+		}},
+		// Any Service may request an address that is not in use.
+		"the Service requests its address": {func(service *v1.Service, address string) {
+			service.Spec.LoadBalancerIP = address
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, node := newCluster(t)
+			s := c.site
+			service := s.addService("web", 80)
+			id := s.AddFloatingIP(openstacktest.FloatingIP{
+				NetworkID:   s.external,
+				Description: identity("kubernetes", "", service).FloatingIPDescription(),
+			})
+			theirs := s.FloatingIPs()[0]
+			test.change(service, theirs.Address)
+			s.update(service)
+			status := c.ensure(service, node)
+			if isUsed := status.Ingress[0].IP == theirs.Address; isUsed != test.isUsed {
+				t.Errorf("the Service is served at %s, the other cluster has %s",
+					status.Ingress[0].IP, theirs.Address)
+			}
+			c.ensure(service, node)
+			c.remove(service)
+			ips := s.FloatingIPs()
+			if len(ips) != 1 || ips[0].ID != id || ips[0].PortID != "" || len(ips[0].Tags) > 0 {
+				t.Errorf("the floating IPs are %+v, want a detached one without tags", ips)
+			}
+		})
 	}
 }
 
@@ -192,8 +314,8 @@ func TestOCCMsOfAnotherCluster_ServiceIsOnlyDeleted_StaysAndIsNamed(t *testing.T
 	}
 }
 
-// OCCM was stopped before it wrote the annotation.
-func TestOCCMs_OfThisClusterWithoutAnnotation_IsTakenOver(t *testing.T) {
+// OCCM was stopped before it wrote the annotation, or after that.
+func TestOCCMs_OfThisCluster_IsTakenOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		members []string
@@ -216,40 +338,81 @@ func TestOCCMs_OfThisClusterWithoutAnnotation_IsTakenOver(t *testing.T) {
 				}
 			},
 		},
-		"no node is left, but the annotation has the VIP": {
+		"no node is left, but the status has the VIP": {
 			members: []string{"10.0.9.1"},
 			change: func(s *site, service *v1.Service, _ *v1.Node) {
-				vip := s.LoadBalancers()[0].VIPAddress
-				service.Annotations[settings.AnnotationLoadBalancerAddress] = vip
+				service.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{
+					{IP: s.LoadBalancers()[0].VIPAddress},
+				}
+			},
+		},
+		"no node is left, but the operator has added the tags": {
+			members: []string{"10.0.9.1"},
+			change: func(s *site, service *v1.Service, _ *v1.Node) {
+				if err := s.ChangeLoadBalancer(s.LoadBalancers()[0].ID,
+					func(lb *openstacktest.LoadBalancer) {
+						lb.Tags = append(lb.Tags,
+							identity("kubernetes", "cluster-1", service).NetworkTags()...)
+					}); err != nil {
+					s.t.Fatal(err)
+				}
 			},
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t)
-			node := s.addNode("a")
-			service := s.addService("web", 80)
-			ours := s.addOCCMs(webName, s.subnet, test.members...)
-			if test.change != nil {
-				test.change(s, service, node)
+		for annotation, isNamed := range map[string]bool{"": false, ", its ID is named": true} {
+			t.Run(name+annotation, func(t *testing.T) {
+				t.Parallel()
+				s := newSite(t)
+				node := s.addNode("a")
+				service := s.addService("web", 80)
+				ours := s.addOCCMs(webName, s.subnet, test.members...)
+				if test.change != nil {
+					test.change(s, service, node)
+				}
+				if isNamed {
+					service.Annotations[settings.AnnotationLoadBalancerID] = ours
+				}
 				s.update(service)
 				if _, err := s.kube.CoreV1().Services("default").UpdateStatus(t.Context(), service,
 					metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
-			}
-			s.register(node)
-			other := s.register(s.addNode("b"))
-			c, _ := watched(t, s)
-			c.ensure(service, other)
-			if lbs := s.LoadBalancers(); len(lbs) != 1 || lbs[0].ID != ours {
-				t.Errorf("the load balancers are %+v, want only OCCM's", lbs)
-			}
-			c.remove(service)
-			if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
-				t.Errorf("%+v and %+v are left", lbs, ips)
-			}
-		})
+				s.register(node)
+				other := s.register(s.addNode("b"))
+				c, _ := watched(t, s)
+				c.ensure(service, other)
+				if lbs := s.LoadBalancers(); len(lbs) != 1 || lbs[0].ID != ours {
+					t.Errorf("the load balancers are %+v, want only OCCM's", lbs)
+				}
+				c.remove(service)
+				if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
+					t.Errorf("%+v and %+v are left", lbs, ips)
+				}
+			})
+		}
+	}
+}
+
+// A load balancer that is being deleted has neither members nor a floating IP that prove anything.
+func TestOCCMs_ServiceIsDeletedBeforeTheTakeover_NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	s, _ := newTickingSite(t)
+	service := s.addService("web", 80)
+	ours := s.addOCCMs(webName, s.subnet, "10.0.9.1")
+	service.Annotations[settings.AnnotationLoadBalancerID] = ours
+	service.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{
+		{IP: s.FloatingIPs()[0].Address},
+	}
+	s.update(service)
+	s.Provision(openstacktest.ProvisioningRule{
+		LoadBalancer: webName, Times: 1, Duration: 2 * deleteTimeout,
+	})
+	s.begin("cluster-1", s.kube).remove(service)
+	if lbs, ips := s.LoadBalancers(), s.FloatingIPs(); len(lbs)+len(ips) > 0 {
+		t.Errorf("%+v and %+v are left", lbs, ips)
+	}
+	if said := s.said("Warning"); len(said) > 0 {
+		t.Errorf("the warnings are %q", said)
 	}
 }
 

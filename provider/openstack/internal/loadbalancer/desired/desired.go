@@ -194,7 +194,8 @@ type Backend struct {
 
 // Hash is equal for two desired states if and only if the contents of the load balancer and the
 // security group are equal, in one version of fxccm. It leaves out the load balancer itself and its
-// floating IP: each reconcile compares them, because that costs no request.
+// floating IP, to which the last address belongs: each reconcile compares them, because that costs
+// no request.
 func (d State) Hash() string {
 	d.LoadBalancer, d.FloatingIP = octavia.LoadBalancer{}, nil
 	hash := sha256.New()

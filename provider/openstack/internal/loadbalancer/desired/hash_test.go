@@ -90,7 +90,7 @@ func TestHash_EachFieldCounts_ButForTheLoadBalancerItself(t *testing.T) {
 			}
 		})
 		isLeftOut := strings.HasPrefix(path, ".LoadBalancer.") ||
-			strings.HasPrefix(path, ".FloatingIP.")
+			strings.HasPrefix(path, ".FloatingIP.") || path == ".Identity.LastAddress"
 		if same := d.Hash() == want; same != isLeftOut {
 			t.Errorf("after a change of %s: same hash %t", path, same)
 		}

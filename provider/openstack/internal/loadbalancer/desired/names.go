@@ -22,6 +22,9 @@ type Identity struct {
 	UID string
 	// Created is when the Service was created; zero if unknown.
 	Created time.Time
+	// LastAddress is the address at which the Service was last served, as its status shows; "" for
+	// none. Only controllers may write a status, but users write annotations.
+	LastAddress string `json:"-"`
 
 	// Owner is the cluster's name in the fleet that serves it, or "". The cluster's owner cannot
 	// choose it, unlike the UIDs, which come from the cluster's API server.

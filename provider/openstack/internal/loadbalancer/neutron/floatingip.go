@@ -128,14 +128,16 @@ func (e *takenError) Error() string { return e.text }
 
 func (e *takenError) Is(target error) bool { return target == ErrTaken }
 
-// AttachFloatingIP points a floating IP to the port. It reads the floating IP first: if that points
-// to another port, or free (which may be nil) denies it, it stays there, and the error is
-// [ErrTaken]. Neutron compares the revision, so of two concurrent calls one is refused. The result
-// is the floating IP as read just before, with the new port.
+// AttachFloatingIP points a floating IP to the port, and clears its description if release. It
+// reads the floating IP first: if that points to another port, or free (which may be nil) denies
+// it, it stays there, and the error is [ErrTaken]. Neutron compares the revision, so of two
+// concurrent calls one is refused. The result is the floating IP as read just before, with the
+// changes.
 func (a *API) AttachFloatingIP(
-	ctx context.Context, id, portID string, free func(FloatingIP) bool,
+	ctx context.Context, id, portID string, release bool, free func(FloatingIP) bool,
 ) (FloatingIP, error) {
 	doing := fmt.Sprintf("attach floating IP %s to port %s", id, portID)
+	none := ""
 	for range maxStale {
 		is, err := a.floatingIP(ctx, doing, id)
 		switch {
@@ -153,8 +155,11 @@ func (a *API) AttachFloatingIP(
 				fmt.Sprintf("%s: %s has another owner now", doing, is.Address),
 			}
 		}
-		err = a.updateFloatingIP(ctx, doing, id,
-			floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision})
+		change := floatingips.UpdateOpts{PortID: &portID, RevisionNumber: is.Revision}
+		if release {
+			change.Description, is.Description = &none, none
+		}
+		err = a.updateFloatingIP(ctx, doing, id, change)
 		switch {
 		case err == nil:
 			is.PortID, is.Revision = portID, nil

@@ -384,7 +384,7 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 		NetworkID: s.external, Tags: []string{"front"},
 	})
 	for range 2 { // the second call changes nothing
-		got, err := s.AttachFloatingIP(t.Context(), id, mine, nil)
+		got, err := s.AttachFloatingIP(t.Context(), id, mine, false, nil)
 		if err != nil || got.PortID != mine || !slices.Contains(got.Tags, "front") {
 			t.Errorf("the attached floating IP is %+v, error %v", got, err)
 		}
@@ -395,14 +395,32 @@ func TestAttachFloatingIP_AttachedElsewhere_IsRefused(t *testing.T) {
 	if n := s.Counts()["floating_ip_update"]; n != 1 {
 		t.Errorf("%d writes", n)
 	}
-	if _, err := s.AttachFloatingIP(t.Context(), id, others, nil); !errors.Is(err, ErrTaken) {
+	_, err := s.AttachFloatingIP(t.Context(), id, others, false, nil)
+	if !errors.Is(err, ErrTaken) {
 		t.Errorf("the attachment of a floating IP in use has the error %v", err)
 	}
 	if got := s.floatingIPNow(id).PortID; got != mine {
 		t.Errorf("the floating IP was moved to %q", got)
 	}
-	if _, err := s.AttachFloatingIP(t.Context(), "gone", mine, nil); !errors.Is(err, ErrNotFound) {
+	_, err = s.AttachFloatingIP(t.Context(), "gone", mine, false, nil)
+	if !errors.Is(err, ErrNotFound) {
 		t.Errorf("error %v for a deleted floating IP", err)
+	}
+}
+
+func TestAttachFloatingIP_ItsDescriptionIsReleased_OneRequestDoesBoth(t *testing.T) {
+	s := newSite(t)
+	mine := s.addPort("")
+	id := s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external, Description: "mark"})
+	got, err := s.AttachFloatingIP(t.Context(), id, mine, true, nil)
+	if err != nil || got.PortID != mine || got.Description != "" {
+		t.Errorf("the attached floating IP is %+v, error %v", got, err)
+	}
+	if now := s.floatingIPNow(id); now.PortID != mine || now.Description != "" {
+		t.Errorf("the floating IP is %+v, want an attached one without a description", now)
+	}
+	if n := s.Counts()["floating_ip_update"]; n != 1 {
+		t.Errorf("%d writes", n)
 	}
 }
 
@@ -422,7 +440,7 @@ func TestAttachFloatingIP_AttachedByAnotherMeanwhile_IsLeftThere(t *testing.T) {
 	mine := s.addPort("")
 	others = s.addPort("")
 	id = s.AddFloatingIP(openstacktest.FloatingIP{NetworkID: s.external})
-	if _, err := s.AttachFloatingIP(t.Context(), id, mine, nil); !errors.Is(err, ErrTaken) {
+	if _, err := s.AttachFloatingIP(t.Context(), id, mine, false, nil); !errors.Is(err, ErrTaken) {
 		t.Errorf("the attachment of a floating IP in use has the error %v", err)
 	}
 	if got := s.floatingIPNow(id).PortID; got != others {

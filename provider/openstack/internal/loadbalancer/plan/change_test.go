@@ -20,7 +20,7 @@ func change(c *cloud, d desired.State) plan.Plan {
 }
 
 func (c *cloud) lookFor(d desired.State) {
-	c.asked, c.named, c.poolTag = "", "", ""
+	c.asked, c.named, c.poolTag, c.last = "", "", "", d.Identity.LastAddress
 	if d.FloatingIP != nil {
 		c.asked, c.named, c.poolTag = d.FloatingIP.Address, d.FloatingIP.ID, d.FloatingIP.PoolTag
 	}

@@ -84,13 +84,17 @@ func (c claims) isPart(
 }
 
 // ownsFloatingIP: fxccm's tag makes a floating IP the Service's. If the tags name no owner, OCCM's
-// description decides, but only about a floating IP that is not older than the Service, and at no
-// other port than the load balancer's: clusters of the same name write the same descriptions.
+// description decides, but only about a floating IP that is not older than the Service, and is at
+// the load balancer or, if it is detached, has the address at which the Service was served:
+// clusters of the same name write the same descriptions.
 func (c claims) ownsFloatingIP(f neutron.FloatingIP) bool {
 	if own, told := c.byTags(f.Tags); told {
 		return own
 	}
-	isHere := f.PortID == "" || f.PortID == c.vipPort
+	isHere := f.PortID == c.vipPort
+	if f.PortID == "" {
+		isHere = f.Address == c.id.LastAddress
+	}
 	return f.Description == c.id.FloatingIPDescription() && isHere && !c.isOlder(f)
 }
 

@@ -27,9 +27,10 @@ type cloud struct {
 	nodePorts []neutron.NodePort
 
 	// asked is the requested address of a floating IP, named its ID, and poolTag that of its pool.
-	asked, named, poolTag string
-	count                 int
-	made                  map[plan.Ref]string
+	// last is the address of the Service's status.
+	asked, named, poolTag, last string
+	count                       int
+	made                        map[plan.Ref]string
 }
 
 func (c *cloud) newID(kind string) string {
@@ -79,11 +80,12 @@ func (c *cloud) observe(inPart bool) plan.Observed {
 		LoadBalancer: seen.lb, Role: c.role, Listeners: seen.listeners, Pools: seen.pools,
 		FloatingIPs: seen.ips, SecurityGroup: seen.group, NodePorts: seen.nodePorts,
 	}
-	// Floating IPs are selected by port, tags, address and ID.
+	// Floating IPs are selected by port, tags, address and ID, and by the address of the status.
 	is.FloatingIPs = slices.DeleteFunc(is.FloatingIPs, func(f neutron.FloatingIP) bool {
 		attached := seen.lb != nil && f.PortID != "" && f.PortID == seen.lb.VIP.PortID
 		return !attached && !slices.Contains(f.Tags, shop().ServiceTag()) &&
-			f.Address != c.asked && f.ID != c.named && !slices.Contains(f.Tags, c.poolTag)
+			f.Address != c.asked && f.ID != c.named && !slices.Contains(f.Tags, c.poolTag) &&
+			(f.PortID != "" || f.Address != c.last)
 	})
 	if !inPart {
 		return is
@@ -557,7 +559,11 @@ func (c *cloud) takeFloatingIP(step plan.Step) error {
 		}
 		return c.attach(ip.ID)
 	case plan.AttachFloatingIP:
-		return c.attach(or(s.ID, c.made[plan.Ref{Made: "floating IP"}]))
+		id := or(s.ID, c.made[plan.Ref{Made: "floating IP"}])
+		if ip := c.ip(id); ip != nil && s.Release {
+			ip.Description = ""
+		}
+		return c.attach(id)
 	case plan.TakeFloatingIP:
 		for _, from := range s.From {
 			ip := c.ip(from.ID)

@@ -262,12 +262,15 @@ func (f *floating) createAsked(want neutron.WantedFloatingIP, why string) {
 	f.add(AttachFloatingIP{LoadBalancer: f.loadBalancer, Address: want.Address})
 }
 
-// attach also removes the floating IP from the idle ones.
+// attach also removes the floating IP from the idle ones. A requested floating IP that only looks
+// like the Service's may be another cluster's. Its description is cleared: once it is attached, the
+// description would make it the Service's, and it would be deleted with the Service.
 func (f *floating) attach(ip neutron.FloatingIP, want neutron.WantedFloatingIP) {
 	f.tagFloatingIP(ip, want.Tags)
 	f.add(AttachFloatingIP{
 		LoadBalancer: f.loadBalancer, ID: ip.ID, Address: ip.Address,
-		MayUse: func(now neutron.FloatingIP) bool { return !f.isMarkedByOthers(now) },
+		Release: !f.ownsFloatingIP(ip) && ip.Description == f.id.FloatingIPDescription(),
+		MayUse:  func(now neutron.FloatingIP) bool { return !f.isMarkedByOthers(now) },
 	})
 	f.idle = slices.DeleteFunc(slices.Clone(f.idle),
 		func(other neutron.FloatingIP) bool { return other.ID == ip.ID })

@@ -428,6 +428,48 @@ func TestChange_DetachedFloatingIPWithOCCMsDescription_IsNotDeleted(t *testing.T
 	}
 }
 
+// The status shows at which address the Service was served. A user may request any address.
+func TestChange_DetachedFloatingIPWithOCCMsDescription_IsTheServicesByItsStatus(t *testing.T) {
+	const address = "203.0.113.99"
+	for name, test := range map[string]struct {
+		status string
+		ask    func(*desired.State)
+		// isUsed: it is attached. isOwned: it is deleted with the Service.
+		isUsed, isOwned bool
+	}{
+		"the status has its address":                  {address, func(*desired.State) {}, true, true},
+		"the status has another":                      {"203.0.113.98", func(*desired.State) {}, false, false},
+		"the Service was not served":                  {"", func(*desired.State) {}, false, false},
+		"the Service requests it":                     {"", asking(address), true, false},
+		"the Service requests it by its ID":           {"", naming("theirs", ""), true, false},
+		"the status has it, and the Service requests": {address, asking(address), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			served := func(d *desired.State) { d.Identity.LastAddress = test.status }
+			c := made(t, desire(internal))
+			c.ips = []neutron.FloatingIP{{
+				ID: "theirs", Address: address, Tags: []string{},
+				Description: shop().FloatingIPDescription(),
+			}}
+			c.carryOut(t, desire(served, test.ask))
+			theirs := c.ip("theirs")
+			if theirs == nil || (theirs.PortID != "") != test.isUsed {
+				t.Fatalf("the floating IPs are %+v, want this one in use: %t", c.ips, test.isUsed)
+			}
+			id := shop()
+			id.LastAddress = test.status
+			p := plan.Removal(id, c.observe(false), all())
+			if err := c.run(p, len(p.Steps)); err != nil {
+				t.Fatal(err)
+			}
+			if isLeft := c.ip("theirs") != nil; isLeft == test.isOwned {
+				t.Errorf("after the Service the floating IPs are %+v, want this one: %t", c.ips,
+					!test.isOwned)
+			}
+		})
+	}
+}
+
 func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) {
 	nowhere := func(d *desired.State) {
 		wanted := *d.FloatingIP

@@ -185,11 +185,11 @@ func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
 			c := made(t, desire(onePort, internal))
 			c.ips = []neutron.FloatingIP{{
 				ID: "kept", Address: "203.0.113.1", Tags: test.tags, CreatedAt: test.created,
-				Description: id.FloatingIPDescription(),
+				Description: id.FloatingIPDescription(), PortID: c.lb.VIP.PortID,
 			}}
 			c.carryOut(t, want)
 			if c.ips[0].PortID == "" {
-				t.Fatalf("the requested floating IP is not attached: %+v", c.ips[0])
+				t.Fatalf("the requested floating IP is detached: %+v", c.ips[0])
 			}
 			p := plan.Removal(id, c.observe(false), all())
 			if err := c.run(p, len(p.Steps)); err != nil {

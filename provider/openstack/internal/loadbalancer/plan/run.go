@@ -50,8 +50,7 @@ type Result struct {
 	// LoadBalancer is the created one, or the one that the run began with, as last seen. Its status
 	// is PENDING after a step that changed it. It may be nil.
 	LoadBalancer *octavia.LoadBalancer
-	// FloatingIP was created or attached. Of an attached one that is not from a pool only ID,
-	// Address and PortID are known.
+	// FloatingIP was created or attached.
 	FloatingIP *neutron.FloatingIP
 	// Released are the IDs of the floating IPs that were detached or deleted.
 	Released []string

@@ -25,6 +25,8 @@ type (
 		LoadBalancer Ref
 		// ID is empty for the floating IP that an earlier CreateFloatingIP of the plan has created.
 		ID, Address string
+		// Release clears the description in the same request.
+		Release bool
 		// MayUse decides about the state that is read just before. Nil: any.
 		MayUse func(neutron.FloatingIP) bool
 	}
@@ -139,7 +141,13 @@ func (s CreateFloatingIP) take(ctx context.Context, r *run) error {
 	return err
 }
 
-func (s AttachFloatingIP) String() string { return "attach floating IP " + withID(s.Address, s.ID) }
+func (s AttachFloatingIP) String() string {
+	text := "attach floating IP " + withID(s.Address, s.ID)
+	if s.Release {
+		text += ", no description"
+	}
+	return text
+}
 
 func (s AttachFloatingIP) changesFloatingIP() {}
 
@@ -151,22 +159,20 @@ func (s AttachFloatingIP) take(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	attached := neutron.FloatingIP{ID: s.ID, Address: s.Address}
-	if s.ID == "" {
+	id := s.ID
+	if id == "" {
 		if r.result.FloatingIP == nil {
 			return errors.New("no earlier step created the floating IP")
 		}
-		attached = *r.result.FloatingIP
+		id = r.result.FloatingIP.ID
 	}
-	if err := r.withNeutron(func() error {
-		_, err := r.Neutron.AttachFloatingIP(ctx, attached.ID, port, s.MayUse)
+	return r.withNeutron(func() error {
+		attached, err := r.Neutron.AttachFloatingIP(ctx, id, port, s.Release, s.MayUse)
+		if err == nil {
+			r.result.FloatingIP = &attached
+		}
 		return err
-	}); err != nil {
-		return err
-	}
-	attached.PortID = port
-	r.result.FloatingIP = &attached
-	return nil
+	})
 }
 
 func (s TakeFloatingIP) String() string {
@@ -194,7 +200,7 @@ func (s TakeFloatingIP) take(ctx context.Context, r *run) error {
 	for _, ip := range s.From {
 		var attached neutron.FloatingIP
 		err = r.withNeutron(func() (err error) {
-			attached, err = r.Neutron.AttachFloatingIP(ctx, ip.ID, port, s.MayUse)
+			attached, err = r.Neutron.AttachFloatingIP(ctx, ip.ID, port, false, s.MayUse)
 			return err
 		})
 		if err == nil {

@@ -27,7 +27,8 @@ var guardTests = map[string]string{
 	"floating-ip-tag":  "TestPool_FloatingIPOfAnother_IsNeverTaken",
 	"load-balancer-id": "TestEnsure_SharingIsNotAllowed_IsRefusedAndTheGuestCanBeDeleted, " +
 		"TestEnsure_NoAnnotationIsAllowed_LoadBalancerWithoutMarksIsNotJoined, " +
-		"TestEnsure_UIDsOfAnotherCluster_ItsObjectsStay",
+		"TestEnsure_UIDsOfAnotherCluster_ItsObjectsStay, " +
+		"TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone",
 	"default-tls-container-ref": "TestCheckCertificate_HostOfTheReferenceIsNotAsked",
 }
 

@@ -246,10 +246,10 @@ func status(s *Settings, c cloudconf.LoadBalancer) []row {
 		annotation(AnnotationLoadBalancerID, uuidKind(), &s.LoadBalancerID, never,
 			"The ID of the load balancer. fxccm writes it here. Set it before creation to reuse an existing load balancer: one that a user created, or that of another Service, also in another cluster. At most `max-shared-lb` Services share a load balancer. A load balancer of Services with `share-as` is only for Services that may join it.").
 			names("add listeners to the load balancer of another Service",
-				"max-shared-lb; the parts of others stay as they are, and one with the UIDs of the cluster but another mark is refused"),
+				"max-shared-lb; the parts of others stay as they are, and one with the UIDs of the cluster but another mark is refused, as is one with OCCM's name or tag for the Service, unless a node of this cluster is a member or the Service's status has its address"),
 		entry{
 			name: AnnotationLoadBalancerAddress, typ: "address", later: notRead,
-			meaning: "The floating IP, or else the load balancer's address. fxccm writes it here, and does not read it.",
+			meaning: "The floating IP, or else the load balancer's address. fxccm writes it here, and takes no address from it.",
 		},
 		entry{
 			name: AnnotationLoadBalancerRegion, typ: "name", later: never, own: true,
