@@ -43,7 +43,7 @@ type balancing struct {
 func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Clients,
 	series *metrics.Series, trouble *trouble.Report,
 	clusterUID func(context.Context) (string, error), shares shares,
-	hasAddress func(server, address string) bool,
+	addresses func(context.Context, []*v1.Node) map[string][]v1.NodeAddress,
 	sortNodes func(context.Context, []*v1.Node) (here, unknown []*v1.Node),
 ) *balancing {
 	b := &balancing{
@@ -71,7 +71,7 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 		},
 		Routes:        routesOf(cfg.Route.RouterID, env.Config),
 		RemovalTaints: cfg.Instances.RemovalTaints,
-		HasAddress:    hasAddress,
+		Addresses:     addresses,
 		SortNodes:     sortNodes,
 		CheckAge:      shares.maxAge,
 		Kube:          b.kube,

@@ -214,7 +214,7 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 	}
 	if cfg.LoadBalancer.Enabled {
 		c.balancing = newBalancing(cfg, env, clients, series, trouble, nil, shares,
-			c.instances.HasAddress, c.sortNodes)
+			c.instances.Addresses, c.sortNodes)
 	}
 	if env.Registerer != nil {
 		c.quotas = &quota.Config{

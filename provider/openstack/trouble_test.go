@@ -345,10 +345,19 @@ func (b builder) ClientOrDie(string) kubernetes.Interface     { return b }
 // quotaSite is a watchtower with a Service.
 type quotaSite struct {
 	*watchtower
+	kube      *fake.Clientset
 	balancers cloudprovider.LoadBalancer
 	service   *corev1.Service
 	// network is that of the nodes.
 	network string
+}
+
+// lead starts another term.
+func (q *quotaSite) lead() {
+	q.t.Helper()
+	q.cloud = open(q.t, q.file, ccm.ProviderEnv{ReportTrouble: q.report, Clock: q.clock})
+	q.cloud.Initialize(builder{q.kube}, nil)
+	q.balancers, _ = q.cloud.LoadBalancer()
 }
 
 func newQuotaSite(t *testing.T) *quotaSite {
@@ -388,7 +397,7 @@ func newQuotaSite(t *testing.T) *quotaSite {
 		t.Fatal(err)
 	}
 	balancers, _ := w.cloud.LoadBalancer()
-	return &quotaSite{w, balancers, service, network}
+	return &quotaSite{w, kube, balancers, service, network}
 }
 
 // ensure reconciles until the Service is served or refused. A refusal pauses for long.

@@ -185,8 +185,8 @@ func OfServices() []Event {
 		},
 		{
 			NodeAddressForeign,
-			"A node reports an address that its server does not have. No member gets the address.",
-			"If the server has the address, wait: the node controller reads the servers again within --node-status-update-frequency. Otherwise find out who changed the addresses of the Node: it may be an attempt to get traffic to another server.",
+			"A node reports an address that its server does not have, or that OpenStack has not shown yet. No new member gets the address.",
+			"If the server has the address, wait: the servers are read again within --node-status-update-frequency, or when OpenStack answers. A node without a server in the project is no new member: exclude it from load balancers. Otherwise find out who changed the addresses of the Node: it may be an attempt to get traffic to another server.",
 		},
 		{
 			NodeIDTaken, "Two nodes have the same provider ID. Only the older one is a member.",

@@ -3,6 +3,7 @@ package instances
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"maps"
 	"net"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
@@ -75,29 +77,103 @@ func nodeAddresses(
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
 }
 
-// toldAddresses are all addresses in an answer about a server.
+// toldAddresses are all IP addresses in an answer about a server. It also has those that the
+// configuration omits, and its node may keep one.
 type toldAddresses struct {
 	addresses []v1.NodeAddress
 	at        time.Time
 }
 
-// HasAddress reports whether a server has an address, by the last answer to
-// [Instances.InstanceMetadata]. Without one, or if the answer had no address, it has each address:
-// then its node keeps its addresses, too. A node reports its addresses itself, and may report
-// another server's.
-func (i *Instances) HasAddress(server, address string) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	told := i.told[server].addresses
-	return len(told) == 0 || slices.ContainsFunc(told, func(a v1.NodeAddress) bool {
-		return a.Address == address
+// lacks reports whether a node reports an address that the answer does not have.
+func (t toldAddresses) lacks(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Addresses, func(reported v1.NodeAddress) bool {
+		return isIP(reported) && !slices.ContainsFunc(t.addresses,
+			func(a v1.NodeAddress) bool { return a.Address == reported.Address })
 	})
 }
 
-func (i *Instances) tell(server string, addresses []v1.NodeAddress) {
+func isIP(a v1.NodeAddress) bool {
+	return a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP
+}
+
+// addressTimeout limits the lookups of [Instances.Addresses]: load balancers wait for them.
+const addressTimeout = 15 * time.Second
+
+// Addresses returns the addresses of the nodes' servers by the names of the nodes, by the last
+// answers about the servers. A node is missing until OpenStack has shown its server: it reports its
+// addresses itself, and may report another server's.
+//
+// A server is looked up if it was not, or if the last answer is old and lacks an address of the
+// node. As with [Instances.Has], a denial has no consequences.
+func (i *Instances) Addresses(
+	ctx context.Context, nodes []*v1.Node,
+) map[string][]v1.NodeAddress {
+	oldest := i.config.Clock.Now().Add(-i.config.RefreshAge)
+	open := slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
+		told, known := i.toldAbout(node)
+		return known && (told.at.After(oldest) || !told.lacks(node))
+	})
+	if len(open) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, addressTimeout)
+		defer cancel()
+		// All at once are one batch.
+		batch.InParallel(open, len(open), func(node *v1.Node) error {
+			err := i.learnAddresses(ctx, node)
+			if err != nil {
+				i.config.Logger.V(2).Info("Addresses of a node unknown", "node", node.Name,
+					"error", err.Error())
+			}
+			return err
+		})
+	}
+	all := make(map[string][]v1.NodeAddress, len(nodes))
+	for _, node := range nodes {
+		if told, known := i.toldAbout(node); known {
+			all[node.Name] = told.addresses
+		}
+	}
+	return all
+}
+
+// learnAddresses looks the server of a node up.
+func (i *Instances) learnAddresses(ctx context.Context, node *v1.Node) error {
+	s, err := i.subjectOf(node)
+	if err != nil {
+		return err
+	}
+	found, err := i.search(ctx, s, metadataOf(node))
+	if err == nil && len(found.servers) > 0 {
+		i.tell(node, found)
+	}
+	return err
+}
+
+// toldAbout returns the last answer about the server of a node. One without any address counts as
+// none: the node keeps its addresses then, too.
+func (i *Instances) toldAbout(node *v1.Node) (told toldAddresses, known bool) {
+	s, err := i.subjectOf(node)
+	if err != nil {
+		return toldAddresses{}, false
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.told[server] = toldAddresses{addresses, i.config.Clock.Now()}
+	told = i.told[s.key()]
+	return told, len(told.addresses) > 0
+}
+
+// tell records an answer about the server of a node. A node that was found by its name gets a
+// provider ID later.
+func (i *Instances) tell(node *v1.Node, found outcome) {
+	s, _ := i.subjectOf(node) // it has led to the server
+	server := found.servers[0]
+	all := nodeAddresses(server, found.ports, nil, cloudconf.Networking{})
+	told := toldAddresses{
+		addresses: slices.DeleteFunc(all, func(a v1.NodeAddress) bool { return !isIP(a) }),
+		at:        i.config.Clock.Now(),
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.told[s.key()], i.told[idKey(server.ID)] = told, told
 }
 
 // orderByNetwork sorts the InternalIPs by the first of the networks in which they are, and those in

@@ -1,8 +1,10 @@
 package instances
 
 import (
+	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -282,8 +284,9 @@ func TestNodeAddresses_EachOption_GivesTheAddressesOfOCCM(t *testing.T) {
 	}
 }
 
-// A node may have any address of its server. It keeps its addresses if the answer has none of them.
-func TestHasAddress_AfterEachAnswer_OnlyAddressesOfTheServer(t *testing.T) {
+// A node may have any address of its server. If the answer has none of them, the node keeps its
+// addresses, so the answer counts as none.
+func TestAddresses_OfEachServer_AreThoseThatOpenStackShows(t *testing.T) {
 	for name, test := range map[string]struct {
 		internal []string
 		// isBare: OpenStack shows no address of the server.
@@ -298,25 +301,32 @@ func TestHasAddress_AfterEachAnswer_OnlyAddressesOfTheServer(t *testing.T) {
 			w := newWorld(t, func(c *Config) { c.Networking.InternalNetworkNames = test.internal })
 			id := w.cloud.AddServer(openstacktest.Server{Name: "node"})
 			if !test.isBare {
-				for _, network := range []string{w.network, w.addNetwork("storage", "10.7.0.0/16")} {
+				storage := w.addNetwork("storage", "10.7.0.0/16")
+				for _, network := range []string{w.network, storage} {
 					w.cloud.AddPort(openstacktest.Port{
 						NetworkID: network, DeviceID: id, DeviceOwner: openstacktest.OwnerCompute,
 					})
 				}
 			}
-			const foreign = "10.0.99.99"
-			if !w.HasAddress(id, foreign) {
-				t.Error("before the first answer, the server lacks an address")
-			}
-			w.metadata(nodeOf("node", id))
+			node := nodeOf("node", id)
+			var want []string
 			for _, p := range w.cloud.Ports() {
-				if own := p.FixedIPs[0].Address; p.DeviceID == id && !w.HasAddress(id, own) {
-					t.Errorf("the server lacks its address %s", own)
+				if p.DeviceID == id {
+					want = append(want, p.FixedIPs[0].Address)
 				}
 			}
-			if w.HasAddress(id, foreign) != test.isBare {
-				t.Errorf("the server has the address %s: %t, want %t", foreign, !test.isBare,
-					test.isBare)
+			for _, when := range []string{"before the metadata", "after it"} {
+				all, known := w.Addresses(within(t), []*v1.Node{node})["node"]
+				var got []string
+				for _, a := range all {
+					got = append(got, a.Address)
+				}
+				slices.Sort(got)
+				slices.Sort(want)
+				if known == test.isBare || !slices.Equal(got, want) {
+					t.Errorf("%s the addresses are %q, known: %t, want %q", when, got, known, want)
+				}
+				w.metadata(node)
 			}
 		})
 	}
@@ -356,5 +366,77 @@ func TestSortAddresses_EachOrder_SortsStably(t *testing.T) {
 				t.Errorf("sorted\n%v, want\n%v", got, c.want)
 			}
 		})
+	}
+}
+
+// Load balancers ask for the addresses of all nodes in each reconcile.
+func TestAddresses_ManyNodes_CostTwoListsOnce(t *testing.T) {
+	w := newWorld(t)
+	nodes := w.addNodes(50)
+	w.cluster(nodes...)
+	all := w.Addresses(within(t), nodes)
+	for _, node := range nodes {
+		if len(all[node.Name]) != 1 {
+			t.Fatalf("node %s has the addresses %v, want one", node.Name, all[node.Name])
+		}
+		node.Status.Addresses = all[node.Name]
+	}
+	w.exactly(map[string]int{"server_list": 1, "port_list": 1})
+
+	w.cloud.ForgetCalls()
+	w.pass(time.Hour)
+	w.cloud.Inject(openstacktest.Fault{Status: http.StatusServiceUnavailable})
+	again := w.Addresses(within(t), nodes)
+	if len(again) != len(nodes) {
+		t.Errorf("OpenStack does not answer: the addresses of %d nodes are known, want %d",
+			len(again), len(nodes))
+	}
+	w.exactly(map[string]int{})
+}
+
+func TestAddresses_NodeReportsAnotherAddress_IsLookedUpIfTheAnswerIsOld(t *testing.T) {
+	w := newWorld(t)
+	node := w.addNodes(1)[0]
+	node.Status.Addresses = w.metadata(node).NodeAddresses
+	w.cloud.ForgetCalls()
+	w.Addresses(within(t), []*v1.Node{node})
+	w.exactly(map[string]int{})
+
+	w.cloud.AddPort(openstacktest.Port{
+		NetworkID: w.network, DeviceID: w.cloud.Servers()[0].ID,
+		DeviceOwner: openstacktest.OwnerCompute,
+	})
+	node.Status.Addresses = append(slices.Clone(node.Status.Addresses),
+		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.77.77"})
+	if all := w.Addresses(within(t), []*v1.Node{node}); len(all[node.Name]) != 1 {
+		t.Errorf("soon after an answer the addresses are %v, want those in it", all)
+	}
+	w.exactly(map[string]int{})
+	w.pass(time.Hour)
+	if all := w.Addresses(within(t), []*v1.Node{node}); len(all[node.Name]) != 2 {
+		t.Errorf("after an hour the addresses are %v, want two", all)
+	}
+}
+
+func TestAddresses_ServerOfTheNodeIsUnknown_IsMissing(t *testing.T) {
+	w := newWorld(t)
+	w.addServer("bare")
+	nodes := map[string]*v1.Node{
+		"of another cloud": nodeOf("a", ""),
+		"of no server":     nodeOf("b", "00000000-0000-4000-8000-000000000007"),
+		"without a server": nodeOf("c", ""), "bare": nodeOf("bare", ""),
+	}
+	nodes["of another cloud"].Spec.ProviderID = "aws:///x"
+	for name, node := range nodes {
+		all := w.Addresses(within(t), []*v1.Node{node})
+		if _, known := all[node.Name]; known != (name == "bare") {
+			t.Errorf("%s: the addresses are %v", name, all)
+		}
+	}
+	// The provider ID of a node that was found by its name is known, too.
+	server := w.cloud.Servers()[0].ID
+	w.cloud.Inject(openstacktest.Fault{Status: http.StatusServiceUnavailable})
+	if all := w.Addresses(within(t), []*v1.Node{nodeOf("bare", server)}); len(all) != 1 {
+		t.Errorf("after the initialization the addresses are %v, want those of the server", all)
 	}
 }

@@ -84,7 +84,8 @@ type Instances struct {
 	guard *absence.Guard
 	// seen are the requested instances, by key; matched are the servers found by nodes' names.
 	seen, matched map[string]seenInstance
-	// told are the addresses in the last answer about a server, by its ID.
+	// told are the addresses in the last answer about a server, by the key of its node and by its
+	// ID.
 	told  map[string]toldAddresses
 	swept time.Time
 	// results are those of the last lookups for new nodes, and of failed ones for others, by name.

@@ -8,7 +8,6 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/internal/members"
-	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
 
@@ -58,10 +57,7 @@ func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 func (i *Instances) metadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
-	p := refresh
-	if members.IsNew(node) {
-		p = initialize
-	}
+	p := metadataOf(node)
 	found, err := i.locate(ctx, node, p)
 	if err != nil {
 		return nil, err
@@ -77,8 +73,7 @@ func (i *Instances) metadata(ctx context.Context,
 			"error", err.Error())
 	}
 	addresses := nodeAddresses(server, found.ports, node.Status.Addresses, i.config.Networking)
-	// The server also has the addresses that the configuration omits, and the node may keep one.
-	i.tell(server.ID, nodeAddresses(server, found.ports, nil, cloudconf.Networking{}))
+	i.tell(node, found)
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,
@@ -86,6 +81,14 @@ func (i *Instances) metadata(ctx context.Context,
 		Zone:          server.Zone,
 		Region:        i.config.Region,
 	}, nil
+}
+
+// metadataOf is the purpose of a lookup of the server of a node, with its addresses.
+func metadataOf(node *v1.Node) purpose {
+	if members.IsNew(node) {
+		return initialize
+	}
+	return refresh
 }
 
 func (i *Instances) providerID(s *server) ProviderID {

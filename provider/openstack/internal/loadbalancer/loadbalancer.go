@@ -68,11 +68,12 @@ type Config struct {
 	// RemovalTaints are further keys of taints that mark a node for removal. Such a node gets no
 	// new connections.
 	RemovalTaints []string
-	// HasAddress reports whether a server may have an address. nil: each may have each.
-	HasAddress func(server, address string) bool
-	// SortNodes returns those of the nodes that the load balancers reach, and those of which that
-	// is unknown. nil: they reach all.
+	// SortNodes returns those of the nodes that are in the region of the load balancers, and those
+	// whose region is unknown. nil: all are in it.
 	SortNodes func(context.Context, []*v1.Node) (here, unknown []*v1.Node)
+	// Addresses returns the addresses of the nodes' servers by the names of the nodes. A node is
+	// missing until OpenStack has shown its server. nil: each node has what it reports.
+	Addresses func(context.Context, []*v1.Node) map[string][]v1.NodeAddress
 	// CheckAge limits the age of the lists that a check for drift uses. Before a change, new ones
 	// are read. 0: new lists are always read.
 	CheckAge time.Duration
@@ -262,7 +263,6 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	}
 	r.service, r.notes.service = service, service
 	ctx = recent.With(ctx, &r.state.requests)
-	r.nodes = l.objects.Load().nodesOr(r.nodes)
 	if !r.repair {
 		r.state.endpoints = r.endpoints
 	}
@@ -279,7 +279,11 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 	if err := r.stillRefused(); err != nil {
 		return nil, err
 	}
-	return r.reconcile(ctx)
+	status, err := r.reconcile(ctx)
+	if err == nil && !r.repair && r.state.isUnverified.Load() {
+		l.repairs.queue.AddRateLimited(repair{service: service.UID})
+	}
+	return status, err
 }
 
 // InRegion sets the region of the load balancers. Call it before the other methods. Without it,

@@ -94,10 +94,11 @@ func (r *reconciler) observe(
 		(!r.deep || is.known.State.Compared)
 	var err error
 	switch contents := is.known.Contents; {
-	case unchanged && contents == nil:
+	// Which unverified members are desired depends on the contents.
+	case unchanged && contents == nil && len(want.Unverified) == 0:
 		now := plan.AsWanted(want, lb)
 		is.Listeners, is.Pools = now.Listeners, now.Pools
-	case unchanged, contents != nil && !r.repair && !complete:
+	case contents != nil && (unchanged || !r.repair && !complete):
 		is.use(contents)
 	default:
 		err = r.readContents(ctx, complete, &is)

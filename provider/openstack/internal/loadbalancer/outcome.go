@@ -139,6 +139,8 @@ const (
 	aboutPlaces
 	// aboutDesired is for requests that the cloud does not support.
 	aboutDesired
+	// aboutMembers is for nodes whose servers are unknown.
+	aboutMembers
 	// aboutPlan is for differences that cannot be changed.
 	aboutPlan
 	// aboutRefusal is for requests that the cloud refuses.

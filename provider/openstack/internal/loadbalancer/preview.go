@@ -95,7 +95,7 @@ func (r *reconciler) preview(ctx context.Context, preview *Preview) error {
 	if err != nil {
 		return err
 	}
-	is, todo, err := r.diff(ctx, want, false)
+	want, is, todo, err := r.diff(ctx, want, false)
 	if err != nil {
 		return err
 	}

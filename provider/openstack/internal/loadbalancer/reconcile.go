@@ -72,6 +72,12 @@ type reconciler struct {
 	notes    *notifier
 	// annotated is the Service after an annotation was written to it; nil for none.
 	annotated *v1.Service
+	// arePlaced: placeNodes was called. Then nodes are those in the region, unplaced are those
+	// whose region is unknown, and addresses are those of the servers of both; nil if each node has
+	// what it reports.
+	arePlaced bool
+	unplaced  []*v1.Node
+	addresses map[string][]v1.NodeAddress
 }
 
 // begin locks the Service. The caller closes the reconciler. A silent one writes only events about
@@ -112,6 +118,12 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 	if err == nil && r.found.whyLeaves != "" {
 		err = r.leave(ctx)
 	}
+	if err == nil {
+		err = r.awaiting(ctx, "Nova", func(ctx context.Context) error {
+			r.placeNodes(ctx)
+			return nil
+		})
+	}
 	var want desired.State
 	if err == nil {
 		err = r.awaiting(ctx, r.placesFrom(), func(ctx context.Context) (err error) {
@@ -143,6 +155,22 @@ func (r *reconciler) reconcile(ctx context.Context) (*v1.LoadBalancerStatus, err
 		return nil, r.explain(err)
 	}
 	return r.status(), nil
+}
+
+// placeNodes leaves out the nodes of other regions, and reads the addresses of the others' servers,
+// once.
+func (r *reconciler) placeNodes(ctx context.Context) {
+	if r.arePlaced {
+		return
+	}
+	r.arePlaced = true
+	r.nodes = r.of.objects.Load().nodesOr(r.nodes)
+	if sort := r.of.config.SortNodes; sort != nil {
+		r.nodes, r.unplaced = sort(ctx, r.nodes)
+	}
+	if read := r.of.config.Addresses; read != nil {
+		r.addresses = read(ctx, slices.Concat(r.nodes, r.unplaced))
+	}
 }
 
 // waitWhilePending ends the reconcile while Octavia is at work.
@@ -177,7 +205,7 @@ func (r *reconciler) converge(ctx context.Context, want desired.State) error {
 	} else if lb.Status == octavia.Active {
 		r.of.cache().Confirm(lb, r.of.config.Clock.Now())
 	}
-	is, todo, err := r.diff(ctx, want, false)
+	want, is, todo, err := r.diff(ctx, want, false)
 	if err == nil {
 		err = r.waitForParts(is.Observed)
 	}
@@ -229,23 +257,50 @@ func (r *reconciler) waitForParts(is plan.Observed) error {
 	return nil
 }
 
-// diff compares. If the plan depends on fields that were not read just now, all are read first.
+// diff compares. If the plan depends on fields that were not read just now, all are read first. It
+// returns the desired state without the members that must wait for their servers.
 func (r *reconciler) diff(
 	ctx context.Context, want desired.State, complete bool,
-) (observed, plan.Plan, error) {
+) (desired.State, observed, plan.Plan, error) {
 	var is observed
 	if err := tracing.Do(ctx, "observe", func(ctx context.Context) (err error) {
 		is, err = r.observe(ctx, want, complete)
 		return err
 	}); err != nil {
-		return observed{}, plan.Plan{}, err
+		return desired.State{}, observed{}, plan.Plan{}, err
 	}
-	todo := planChange(ctx, want, is)
-	if complete || r.found.balancer == nil || is.suffices(want, todo) {
-		return is, todo, nil
+	verified, without := want.Verified(is.Pools)
+	todo := planChange(ctx, verified, is)
+	if complete || r.found.balancer == nil || is.suffices(verified, todo) {
+		r.noteUnverified(without)
+		return verified, is, todo, nil
 	}
 	r.of.cache().Invalidate(r.found.balancer.ID, r.identity.UID)
 	return r.diff(ctx, want, true)
+}
+
+// noteUnverified notes the nodes that must wait for their servers. The text names one of them, so
+// that it stays the same while others become known. It names none that may be in another region:
+// these need no action.
+func (r *reconciler) noteUnverified(nodes []string) {
+	r.state.isUnverified.Store(len(nodes) > 0)
+	nodes = slices.DeleteFunc(nodes, func(name string) bool {
+		return slices.ContainsFunc(r.unplaced, func(n *v1.Node) bool { return n.Name == name })
+	})
+	if len(nodes) == 0 {
+		r.notes.tell(aboutMembers)
+		return
+	}
+	which := "node " + nodes[0] + " is"
+	if len(nodes) > 1 {
+		which = "node " + nodes[0] + " and others are"
+	}
+	r.notes.tell(aboutMembers, events.Notice{
+		Reason: events.NodeAddressForeign, Warning: true,
+		Message: which + " not a member yet, because OpenStack has not shown a server of the node " +
+			"with its address; retrying. Exclude a node without a server by the label " +
+			v1.LabelNodeExcludeBalancers,
+	})
 }
 
 // planChange plans in a span.
@@ -270,14 +325,12 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	if err := r.checkCertificate(ctx); err != nil {
 		return desired.State{}, err
 	}
-	nodes, err := r.reachableNodes(ctx)
-	if err != nil {
-		return desired.State{}, err
-	}
+	r.placeNodes(ctx)
 	input := desired.Input{
 		Identity: r.identity,
 		Service:  r.service,
-		Nodes:    desired.Candidates(nodes, r.of.config.RemovalTaints, r.of.config.HasAddress),
+		Nodes: desired.Candidates(r.nodes, r.unplaced, r.of.config.RemovalTaints,
+			r.addresses),
 		Settings: r.settings,
 
 		Guest:                r.found.role == plan.Guest,
@@ -290,6 +343,7 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		input.LoadBalancerName, provider = lb.Name, lb.Provider
 	}
 	input.Features = desired.FeaturesOf(provider, r.found.apiMinor, r.settings.Serial)
+	var err error
 	if input.Pods, err = r.pods(input.Features); err != nil {
 		return desired.State{}, err
 	}

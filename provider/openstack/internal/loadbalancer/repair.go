@@ -62,6 +62,9 @@ type repairs struct {
 // errOld means that a repair would act on old lists.
 var errOld = errors.New("the lists are too old to act on")
 
+// errUnverified makes the repairs retry until the servers of all nodes are known.
+var errUnverified = errors.New("OpenStack has not shown the servers of all nodes")
+
 // repair is an item of the queue.
 type repair struct {
 	service types.UID
@@ -172,6 +175,10 @@ func (r *repairs) settle(item repair, err error) {
 	case errors.As(err, &wait):
 		r.queue.Forget(item)
 		r.queue.AddAfter(item, max(wait.RetryAfter(), firstRetry))
+	case errors.Is(err, errUnverified):
+		// Events name the nodes. The fields need not be compared again.
+		r.failsWithNew(item, "")
+		r.queue.AddRateLimited(repair{service: item.service})
 	default:
 		if r.failsWithNew(item, printable.WithoutIDs(err.Error())) {
 			r.of.config.Logger.Error(err, "Load balancer reconcile failed; retrying", "service",
@@ -218,7 +225,7 @@ func (r *repairs) do(item repair) error {
 		cluster: cluster, service: service,
 		mode: mode{create: true, repair: true, deep: item.deep, age: r.of.config.CheckAge},
 	}
-	return r.inSpan(service, func(ctx context.Context) error {
+	err := r.inSpan(service, func(ctx context.Context) error {
 		status, err := r.of.ensure(ctx, what)
 		if errors.Is(err, errOld) {
 			what.age = 0
@@ -232,6 +239,17 @@ func (r *repairs) do(item repair) error {
 		}
 		return r.of.publish(ctx, service, status)
 	})
+	if err == nil && r.isUnverified(item.service) {
+		return errUnverified
+	}
+	return err
+}
+
+// isUnverified reports whether the load balancer of the Service lacks members whose servers are
+// unknown. Nothing else leads to a reconcile when the servers become known.
+func (r *repairs) isUnverified(service types.UID) bool {
+	state := r.of.states.get(service)
+	return state != nil && state.isUnverified.Load()
 }
 
 // inSpan calls f in the span of a repair. The span of a repair that is over has not failed.

@@ -2,10 +2,12 @@ package loadbalancer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -200,6 +202,82 @@ func TestRepair_FailureStays_IsLoggedOnce(t *testing.T) {
 			t.Errorf("after a success the log has %q, want one line", lines)
 		}
 	})
+}
+
+// A machine that is no server is never found, so a retry must cost little.
+func TestRepair_NodeIsUnknown_IsRetriedUntilItIsAMember(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		// isElsewhere: the node may be in another region, so it needs no action.
+		isElsewhere bool
+		events      int
+	}{
+		"its server is unknown": {false, 1},
+		"its region is unknown": {true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.defaults.LoadBalancer.DriftPeriod = 0
+			c, _ := watched(t, s)
+			var isKnown atomic.Bool
+			c.config.Addresses = func(
+				_ context.Context, nodes []*v1.Node,
+			) map[string][]v1.NodeAddress {
+				all := map[string][]v1.NodeAddress{}
+				for _, node := range nodes {
+					if isKnown.Load() {
+						all[node.Name] = node.Status.Addresses
+					}
+				}
+				return all
+			}
+			if test.isElsewhere {
+				c.config.SortNodes = func(
+					_ context.Context, nodes []*v1.Node,
+				) (here, unknown []*v1.Node) {
+					if isKnown.Load() {
+						return nodes, nil
+					}
+					return nil, nodes
+				}
+			}
+			node, service := s.register(s.addNode("a")), s.addService("web", 80)
+			waittest.Until(t, "the provider sees Service and node", func() bool {
+				_, ok := c.objects.Load().current(service)
+				return ok && len(c.objects.Load().nodesOr(nil)) == 1
+			})
+			c.ensure(service, node)
+			item := repair{service: service.UID}
+			for range 2 {
+				if err := c.repairs.do(item); !errors.Is(err, errUnverified) {
+					t.Errorf("a repair has the error %v, want %v", err, errUnverified)
+				}
+			}
+			mark := s.mark()
+			if err := c.repairs.do(item); !errors.Is(err, errUnverified) {
+				t.Errorf("a repair has the error %v, want %v", err, errUnverified)
+			}
+			counts := s.counts(mark)
+			for _, read := range []string{
+				"loadbalancer_status", "loadbalancer_listener_list", "loadbalancer_pool_list",
+				"loadbalancer_member_list",
+			} {
+				if counts[read] > 0 {
+					t.Errorf("the requests of a retry are %v, want none that reads the parts", counts)
+				}
+			}
+			if said := s.said("not a member yet"); len(said) != test.events {
+				t.Errorf("the events are %q, want %d", said, test.events)
+			}
+
+			isKnown.Store(true)
+			waittest.Until(t, "the node is known", func() error { return c.repairs.do(item) })
+			if members := s.LoadBalancers()[0].Pools[0].Members; len(members) != 1 {
+				t.Errorf("the members are %+v, want that of the node", members)
+			}
+		})
+	}
 }
 
 func TestRepair_ServiceIsDeletedMeanwhile_IsNotRetried(t *testing.T) {

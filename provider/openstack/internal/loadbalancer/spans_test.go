@@ -52,7 +52,7 @@ func TestSpans_ReconcilePanics_AllHaveEnded(t *testing.T) {
 	for name, run := range map[string]func(context.Context, *reconciler) error{
 		"observe": func(ctx context.Context, r *reconciler) error {
 			r.found.balancer = &octavia.LoadBalancer{ID: "lb"}
-			_, _, err := r.diff(ctx, desired.State{}, false)
+			_, _, _, err := r.diff(ctx, desired.State{}, false)
 			return err
 		},
 		"observe before a deletion": func(ctx context.Context, r *reconciler) error {

@@ -43,6 +43,8 @@ type serviceState struct {
 	isDrifted bool
 	// isRetried: the last call of the service controller failed, so it will call again.
 	isRetried atomic.Bool
+	// isUnverified: the last reconcile left members out whose servers were unknown.
+	isUnverified atomic.Bool
 	// endpoints are those of the last call of the service controller, which calls again soon after
 	// they have changed. Nil: it gave none.
 	endpoints *endpoints

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (r *reconciler) strangersAmong(
 	isTagged := slices.ContainsFunc(all,
 		func(lb octavia.LoadBalancer) bool { return isTaggedOwn(r.identity, lb) })
 	if i := slices.IndexFunc(all, named); i >= 0 {
-		// One that is being deleted may have lost its proof, and is only waited for.
+		// A load balancer that is being deleted may have lost its proof, and is only waited for.
 		isOurs := all[i].Status.Gone() || !isMarkedByOCCM(r.identity, all[i])
 		if !isOurs {
 			isOurs, err = r.isOfThisCluster(ctx, all[i], isTagged)
@@ -118,11 +119,15 @@ func (r *reconciler) isOfThisCluster(
 		return !hasParts, nil
 	}
 	isEmpty := true
+	var unknown error
 	for _, pool := range pools {
 		for _, member := range pool.Members {
 			isEmpty = false
 			subnet := cmp.Or(member.SubnetID, lb.VIP.SubnetID)
-			if is, err := r.hasNodeAt(ctx, member.Address, subnet); is || err != nil {
+			switch is, err := r.hasNodeAt(ctx, member.Address, subnet); {
+			case errors.Is(err, errUnknownServer):
+				unknown = err
+			case is || err != nil:
 				return is, err
 			}
 		}
@@ -131,13 +136,19 @@ func (r *reconciler) isOfThisCluster(
 	if isNew && isNamedAsOwn(r.identity, r.service, lb, r.found.hasTags()) {
 		return true, nil
 	}
-	if len(served) == 0 {
-		return false, nil
+	if len(served) > 0 {
+		ips, err := r.of.config.Neutron.FloatingIPsOf(ctx,
+			neutron.FloatingIPQuery{PortID: lb.VIP.PortID}, time.Time{})
+		if err != nil || slices.ContainsFunc(ips,
+			func(ip neutron.FloatingIP) bool { return wasServedAt(ip.Address) }) {
+			return err == nil, err
+		}
 	}
-	ips, err := r.of.config.Neutron.FloatingIPsOf(ctx,
-		neutron.FloatingIPQuery{PortID: lb.VIP.PortID}, time.Time{})
-	return slices.ContainsFunc(ips,
-		func(ip neutron.FloatingIP) bool { return wasServedAt(ip.Address) }), err
+	if unknown != nil {
+		return false, r.wait(r.service.CreationTimestamp.Time, "%v, whose address a member of "+
+			"load balancer %s has", unknown, lb.ID)
+	}
+	return false, nil
 }
 
 // partsByOCCM reports whether a load balancer has listeners that only OCCM's tag or name shows as
@@ -163,17 +174,27 @@ func (r *reconciler) partsByOCCM(
 	return has, pools
 }
 
-// hasNodeAt reports whether a node of the cluster has the address. Networks of two clusters often
-// have the same range. So a node does not count if its server has the address in another subnet
-// than the one of the member, and the address is of that subnet too.
+// errUnknownServer means that a node reports an address, but its server is unknown.
+var errUnknownServer = errors.New("OpenStack has not shown the server of the node")
+
+// hasNodeAt reports whether a node of the cluster has the address. A node reports its addresses
+// itself: if the servers of all nodes that report it are unknown, the error is errUnknownServer.
+// Networks of two clusters often have the same range. So a node does not count if its server has
+// the address in another subnet than the one of the member, and the address is of that subnet too.
 func (r *reconciler) hasNodeAt(ctx context.Context, text, subnetID string) (bool, error) {
 	address, err := netip.ParseAddr(text)
 	if err != nil {
 		return false, nil //nolint:nilerr // no node has it
 	}
-	for _, node := range r.of.objects.Load().nodesOr(r.nodes) {
-		if !slices.ContainsFunc(node.Status.Addresses,
-			func(a v1.NodeAddress) bool { return desired.SameAddress(a.Address, text) }) {
+	r.placeNodes(ctx)
+	var unknown error
+	for _, node := range slices.Concat(r.nodes, r.unplaced) {
+		own, isKnown := r.addresses[node.Name]
+		switch isReported := desired.HasAddress(node.Status.Addresses, text); {
+		case !isReported, isKnown && !desired.HasAddress(own, text):
+			continue
+		case r.addresses != nil && !isKnown:
+			unknown = fmt.Errorf("%w %s", errUnknownServer, node.Name)
 			continue
 		}
 		subnets, err := r.subnetsAt(ctx, node, text)
@@ -192,7 +213,7 @@ func (r *reconciler) hasNodeAt(ctx context.Context, text, subnetID string) (bool
 			return true, nil // the load balancer reaches the node by a router
 		}
 	}
-	return false, nil
+	return false, unknown
 }
 
 // subnetsAt returns the subnets in which the node's server has the address.
@@ -227,8 +248,8 @@ func (r *reconciler) aboutStrangers() (notes []events.Notice) {
 	return notes
 }
 
-// aboutStranger says how the operator of the project, who alone writes tags in Octavia, makes the
-// load balancer the Service's.
+// aboutStranger names the tags that make the load balancer the Service's. Users of the cluster
+// cannot write them.
 func (r *reconciler) aboutStranger(lb octavia.LoadBalancer) *events.Notice {
 	advice := "if it is the Service's, add the tags " +
 		strings.Join(r.identity.NetworkTags(), " and ") + " to it in Octavia"
@@ -238,8 +259,8 @@ func (r *reconciler) aboutStranger(lb octavia.LoadBalancer) *events.Notice {
 	case lb.ID == r.settings.LoadBalancerID:
 		advice = "remove the annotation " + settings.AnnotationLoadBalancerID + " or, " + advice
 	}
-	return events.Refuse(events.OfOtherCluster, "load balancer %s (%s) has the Service's name, but "+
-		"neither a node of this cluster as a member nor the address in the Service's status: it is "+
+	return events.Refuse(events.OfOtherCluster, "load balancer %s (%s) has the Service's name, "+
+		"but neither a node of this cluster as a member nor the address in the Service's status: it is "+
 		"taken for another cluster's of the same name and stays as it is; %s", lb.ID, lb.Name, advice)
 }
 

@@ -203,6 +203,15 @@ func TestOCCMsOfAnotherCluster_LooksLikeTheServices_IsLeftAlone(t *testing.T) {
 	}
 }
 
+func wantOneWarning(t *testing.T, s *site, id string) {
+	t.Helper()
+	said := s.said("Warning " + string(events.OfOtherCluster))
+	if len(said) != 1 || !strings.Contains(said[0], id) ||
+		!strings.Contains(said[0], "add the tags") {
+		t.Errorf("the warnings are %q, want one with the ID and the tags", said)
+	}
+}
+
 // A Service that has a load balancer cannot take another cluster's by its ID, although both have
 // the same address in different networks.
 func TestOCCMsOfAnotherCluster_HasTheAddressOfTheServices_IsLeftAlone(t *testing.T) {

@@ -85,7 +85,7 @@ type MemberPlace struct {
 // A missing capability of the provider is an error if an omission would expose or garble traffic:
 // certificates, the PROXY protocol, HTTP headers. Other features are omitted with a notice.
 func Build(in Input) (State, []events.Notice, error) {
-	b := &builder{decision{Input: in, families: families(in)}}
+	b := &builder{decision: decision{Input: in, families: families(in)}}
 	d, err := b.build()
 	if err != nil {
 		return State{}, b.notices, err
@@ -102,7 +102,20 @@ type decision struct {
 }
 
 // builder decides the desired state. The families are those of the load balancer's addresses.
-type builder struct{ decision }
+type builder struct {
+	decision
+	// unverified is State.Unverified.
+	unverified map[string][]string
+}
+
+func (b *builder) addUnverified(address, node string) {
+	if b.unverified == nil {
+		b.unverified = map[string][]string{}
+	}
+	if nodes := b.unverified[address]; !slices.Contains(nodes, node) {
+		b.unverified[address] = append(nodes, node)
+	}
+}
 
 func (b *builder) build() (State, error) {
 	if len(b.Service.Spec.Ports) == 0 {
@@ -139,6 +152,7 @@ func (b *builder) build() (State, error) {
 		KeepFloatingIP: b.Settings.KeepFloatingIP,
 		SecurityGroup:  group,
 		Backends:       backends,
+		Unverified:     b.unverified,
 		Features:       b.Features,
 		Recreate:       b.Settings.Recreate,
 		Cascade:        b.Settings.CascadeDelete,
@@ -174,7 +188,11 @@ type State struct {
 	// Backends are the nodes that are members of any pool, and draining ones: their ports have the
 	// security group. If pods are members, they are all nodes whose pods may be.
 	Backends []Backend
-	Features Features
+	// Unverified are the addresses of members that no server has been shown to have, with the names
+	// of their nodes. Of several nodes with one address, at most one is a member. See
+	// [State.Verified].
+	Unverified map[string][]string
+	Features   Features
 	// Recreate: an immutable difference is resolved by a new load balancer.
 	Recreate bool
 	// Cascade: the load balancer is deleted with its children by one request.
@@ -183,11 +201,13 @@ type State struct {
 
 // Backend is a node that is a member of the pool of each port that it serves, or whose pods are.
 type Backend struct {
-	// Node is the node's name. Draining: it gets no new connections.
-	Node     string
-	Draining bool
-	Address  string
-	SubnetID string
+	// Node is the node's name. Draining, Unverified and Unplaced are those of [Node].
+	Node       string
+	Draining   bool
+	Unverified bool
+	Unplaced   bool
+	Address    string
+	SubnetID   string
 	// ServerID comes from the node's provider ID; "" if it has none yet.
 	ServerID string
 }
@@ -203,6 +223,47 @@ func (d State) Hash() string {
 	// order of their keys.
 	_ = json.NewEncoder(hash).Encode(d)
 	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// Verified returns the state without the members of nodes whose servers are unknown, unless pools
+// have members of the nodes at these addresses, and the names of the nodes that it leaves out. So a
+// cloud that does not answer removes no member, and adds none that may be another server.
+func (d State) Verified(pools []octavia.Pool) (verified State, without []string) {
+	if len(d.Unverified) == 0 {
+		return d, nil
+	}
+	has := map[[2]string]bool{} // by address and node
+	for _, pool := range pools {
+		for _, m := range pool.Members {
+			if m.Status != octavia.Deleted {
+				has[[2]string{m.Address, d.unverifiedNode(m)}] = true
+			}
+		}
+	}
+	d.Ports = slices.Clone(d.Ports)
+	for i := range d.Ports {
+		pool := &d.Ports[i].Pool
+		pool.Members = slices.DeleteFunc(slices.Clone(pool.Members), func(m octavia.Member) bool {
+			node := d.unverifiedNode(m)
+			if node == "" || has[[2]string{m.Address, node}] {
+				return false
+			}
+			without = append(without, node)
+			return true
+		})
+	}
+	slices.Sort(without)
+	return d, slices.Compact(without)
+}
+
+// unverifiedNode returns the node of an unverified member; "" for another member.
+func (d State) unverifiedNode(m octavia.Member) string {
+	for _, node := range d.Unverified[m.Address] {
+		if m.Name == node || m.Name == MemberName(node, m.Address, m.Port) {
+			return node
+		}
+	}
+	return ""
 }
 
 // families returns the families of the load balancer's addresses: the Service's first one, and the

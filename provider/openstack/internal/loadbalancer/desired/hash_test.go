@@ -66,7 +66,9 @@ func alter(v reflect.Value) {
 	case v.Kind() == reflect.Slice:
 		v.Set(v.Slice(0, v.Len()-1))
 	case v.Kind() == reflect.Map:
-		v.Set(reflect.ValueOf(map[string]string{"another": "one"}))
+		other := reflect.MakeMap(v.Type())
+		other.SetMapIndex(reflect.ValueOf("another"), reflect.Zero(v.Type().Elem()))
+		v.Set(other)
 	}
 }
 

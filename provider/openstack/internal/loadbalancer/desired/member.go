@@ -70,8 +70,8 @@ func (b *builder) selected() []Node {
 		default:
 			if len(node.Foreign) > 0 && !node.Draining {
 				b.warn(events.NodeAddressForeign, "node "+node.Name+" reports "+
-					strings.Join(node.Foreign, ", ")+", which its server "+serverID(node.Node)+
-					" does not have; no member gets such an address")
+					strings.Join(node.Foreign, ", ")+", which its server does not have; no member "+
+					"gets such an address")
 			}
 			selected = append(selected, node)
 		}
@@ -87,8 +87,9 @@ func (b *builder) backendsOf(node Node) (found []Backend) {
 		place := b.memberPlace(family)
 		if address, ok := memberAddress(node.Node, family, place.Range); ok {
 			found = append(found, Backend{
-				Node: node.Name, Draining: node.Draining, Address: address,
-				SubnetID: place.ID, ServerID: serverID(node.Node),
+				Node: node.Name, Draining: node.Draining,
+				Unverified: node.Unverified, Unplaced: node.Unplaced,
+				Address: address, SubnetID: place.ID, ServerID: serverID(node.Node),
 			})
 		}
 	}
@@ -169,14 +170,17 @@ func serverID(node *v1.Node) string {
 }
 
 // withoutDoubles keeps one backend for each address, because Octavia refuses two members with the
-// same address and port. A node that stays precedes a draining one, for example after a server was
-// replaced; otherwise the first by name is kept.
+// same address and port. A node whose server has the address precedes others, and a node that stays
+// precedes a draining one, for example after a server was replaced; otherwise the first by name is
+// kept. Networks of two regions may have the same range, so a node that may be in another one takes
+// no other node's place.
 func (b *builder) withoutDoubles(all []Backend) []Backend {
 	slices.SortFunc(all, func(x, y Backend) int {
-		return cmp.Or(compareBools(x.Draining, y.Draining), cmp.Compare(x.Node, y.Node),
-			cmp.Compare(x.Address, y.Address))
+		return cmp.Or(compareBools(x.Unverified, y.Unverified),
+			compareBools(x.Unplaced, y.Unplaced), compareBools(x.Draining, y.Draining),
+			cmp.Compare(x.Node, y.Node), cmp.Compare(x.Address, y.Address))
 	})
-	has := map[netip.Addr]string{}
+	has := map[netip.Addr]Backend{}
 	var kept []Backend
 	for _, each := range all {
 		// The address was validated before.
@@ -184,11 +188,13 @@ func (b *builder) withoutDoubles(all []Backend) []Backend {
 		first, taken := has[address]
 		switch {
 		case !taken:
-			has[address] = each.Node
+			has[address] = each
 			kept = append(kept, each)
-		case !each.Draining:
+		case each.Unplaced && first.Unverified:
+			kept = append(kept, each)
+		case !each.Draining && !each.Unplaced:
 			b.warn(events.NodesShareAddress,
-				"nodes "+first+" and "+each.Node+" have the same address "+each.Address+
+				"nodes "+first.Node+" and "+each.Node+" have the same address "+each.Address+
 					", so only the first is a member; correct the addresses of the nodes")
 		}
 	}
@@ -263,6 +269,9 @@ func (b *builder) members(port v1.ServicePort, backends []Backend) []octavia.Mem
 		if each.Draining && !b.Features.Weights {
 			continue
 		}
+		if each.Unverified {
+			b.addUnverified(each.Address, each.Node)
+		}
 		m := octavia.Member{
 			Name:     each.Node,
 			Address:  each.Address,
@@ -296,15 +305,22 @@ type Node struct {
 	// Foreign are addresses that the node reports but its server does not have. They are not in the
 	// node's status here.
 	Foreign []string
+	// Unverified: the server of the node is unknown, and so which of its addresses it has.
+	Unverified bool
+	// Unplaced: the region of the node is unknown, too, and so whether the load balancer reaches
+	// it.
+	Unplaced bool
 }
 
 // Candidates returns the nodes that may be members: those of the service controller, ready or not,
 // and, as draining, those that it leaves out because they are about to be removed or shut down.
-// removalTaints are further keys of taints that announce a removal. hasAddress reports whether a
-// server may have an address; nil: each may have each.
+// The region of the unplaced ones is unknown. removalTaints are further keys of taints that
+// announce a removal. addresses are those of the nodes' servers by the names of the nodes, as far
+// as they are known; nil: each node whose region is known has what it reports.
 func Candidates(
-	nodes []*v1.Node, removalTaints []string, hasAddress func(server, address string) bool,
+	nodes, unplaced []*v1.Node, removalTaints []string, addresses map[string][]v1.NodeAddress,
 ) []Node {
+	all := slices.Concat(nodes, unplaced)
 	isLeaving := func(node *v1.Node) bool { return members.IsLeaving(node, removalTaints...) }
 	// A node holds a server rather than another one if it stays, else if it is older.
 	isBefore := func(a, b *v1.Node) bool {
@@ -312,19 +328,26 @@ func Candidates(
 			a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 	}
 	holders := map[string]*v1.Node{}
-	for _, node := range nodes {
+	for _, node := range all {
 		id := serverID(node)
 		if holder := holders[id]; id != "" && (holder == nil || isBefore(node, holder)) {
 			holders[id] = node
 		}
 	}
 	var candidates []Node
-	for _, node := range nodes {
+	for i, node := range all {
 		if !members.IsCandidate(node) {
 			continue
 		}
-		candidate := Node{Draining: isLeaving(node) || members.IsShutDown(node)}
-		candidate.Node, candidate.Foreign = withoutForeign(node, hasAddress)
+		candidate := Node{
+			Node: node, Draining: isLeaving(node) || members.IsShutDown(node),
+		}
+		if own, known := addresses[node.Name]; known {
+			candidate.Node, candidate.Foreign = withoutForeign(node, own)
+		} else {
+			candidate.Unplaced = i >= len(nodes)
+			candidate.Unverified = addresses != nil || candidate.Unplaced
+		}
 		if holder := holders[serverID(node)]; holder != nil && holder.Name != node.Name {
 			candidate.Holder = holder.Name
 		}
@@ -333,18 +356,20 @@ func Candidates(
 	return candidates
 }
 
+// HasAddress reports whether one of the addresses is this one.
+func HasAddress(all []v1.NodeAddress, address string) bool {
+	return slices.ContainsFunc(all,
+		func(a v1.NodeAddress) bool { return SameAddress(a.Address, address) })
+}
+
 // withoutForeign returns the node without the addresses that its server does not have. It copies a
 // node that has such addresses.
-func withoutForeign(
-	node *v1.Node, hasAddress func(server, address string) bool,
-) (own *v1.Node, foreign []string) {
-	server := serverID(node)
+func withoutForeign(node *v1.Node, server []v1.NodeAddress) (own *v1.Node, foreign []string) {
 	isForeign := func(a v1.NodeAddress) bool {
 		isIP := a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP
-		return isIP && !hasAddress(server, a.Address)
+		return isIP && !HasAddress(server, a.Address)
 	}
-	if server == "" || hasAddress == nil ||
-		!slices.ContainsFunc(node.Status.Addresses, isForeign) {
+	if !slices.ContainsFunc(node.Status.Addresses, isForeign) {
 		return node, nil
 	}
 	own = node.DeepCopy()

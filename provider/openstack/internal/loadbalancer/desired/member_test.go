@@ -373,7 +373,7 @@ func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
 		n := node("n1", "10.0.0.1")
 		test.change(n)
 		before := n.DeepCopy()
-		got := Candidates([]*v1.Node{n}, []string{"example.com/leaving"}, nil)
+		got := Candidates([]*v1.Node{n}, nil, []string{"example.com/leaving"}, nil)
 		if (len(got) == 1) != test.candidate || test.candidate && got[0].Draining != test.draining {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -420,7 +420,7 @@ func TestBuild_TwoNodesHaveOneProviderID_OnlyTheOlderIsAMember(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := given()
-			in.Nodes = Candidates(test.nodes, nil, nil)
+			in.Nodes = Candidates(test.nodes, nil, nil, nil)
 			want, notices, err := Build(in)
 			if err != nil {
 				t.Fatal(err)
@@ -466,6 +466,94 @@ func TestBuild_NodeReportsAnUnreachableAddress_ItIsNoMember(t *testing.T) {
 	}
 }
 
+// addresses are those of the servers of nodes, in pairs.
+func addresses(pairs ...string) map[string][]v1.NodeAddress {
+	all := map[string][]v1.NodeAddress{}
+	for i := 0; i < len(pairs); i += 2 {
+		all[pairs[i]] = append(all[pairs[i]],
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: pairs[i+1]})
+	}
+	return all
+}
+
+func TestVerified_ServerOfANodeIsUnknown_ItsMemberStaysAndNoneIsAdded(t *testing.T) {
+	nodes := []*v1.Node{node("n1", "10.0.0.1"), node("n2", "10.0.0.2")}
+	pool := func(port int, names ...string) []octavia.Pool {
+		p := octavia.Pool{}
+		for _, name := range names {
+			p.Members = append(p.Members,
+				octavia.Member{Name: name, Address: "10.0.0.2", Port: port})
+		}
+		return []octavia.Pool{p}
+	}
+	deleted := pool(30080, "n2")
+	deleted[0].Members[0].Status = octavia.Deleted
+	for name, test := range map[string]struct {
+		pools  []octavia.Pool
+		serial bool
+		stays  bool
+	}{
+		"no pool":        {},
+		"it is a member": {pools: pool(30080, "n2"), stays: true},
+		"it is a member, and the provider is serial": {
+			pools: pool(30080, "member_n2_10.0.0.2_30080"), serial: true, stays: true,
+		},
+		"it is a member with the other kind of name": {
+			pools: pool(30080, "member_n2_10.0.0.2_30080"), stays: true,
+		},
+		"it is a member at another node port":          {pools: pool(31000, "n2"), stays: true},
+		"another node is a member at its address":      {pools: pool(30080, "n3")},
+		"its member was deleted, as Octavia shows yet": {pools: deleted},
+	} {
+		for unknown, candidates := range map[string][]Node{
+			"server": Candidates(nodes, nil, nil, addresses("n1", "10.0.0.1")),
+			"region": Candidates(nodes[:1], nodes[1:], nil, nil),
+		} {
+			in := given()
+			in.Features.Serial = test.serial
+			in.Nodes = candidates
+			want, _, err := Build(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, without := want.Verified(test.pools)
+			names, left := 1, []string{"n2"}
+			if test.stays {
+				names, left = 2, nil
+			}
+			if len(namesOf(got)) != names || !slices.Equal(without, left) {
+				t.Errorf("%s, and the %s is unknown: the members are %q without %q, want %d, "+
+					"without %q", name, unknown, namesOf(got), without, names, left)
+			}
+			if len(namesOf(want)) != 2 {
+				t.Errorf("%s: the desired state was changed to %q", name, namesOf(want))
+			}
+		}
+	}
+	// Two regions have the same address.
+	in := given()
+	in.Nodes = Candidates(nil, []*v1.Node{node("a1", "10.0.0.2"), nodes[1]}, nil, nil)
+	want, notices, err := Build(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, without := want.Verified(pool(30080, "n2")); len(notices) > 0 ||
+		!slices.Equal(namesOf(got), []string{"n2"}) || !slices.Equal(without, []string{"a1"}) {
+		t.Errorf("the members are %q without %q, want n2 without a1; the notices are %v",
+			namesOf(got), without, notices)
+	}
+	// A node whose server has the address precedes one that only reports it.
+	in.Nodes = Candidates([]*v1.Node{node("a1", "10.0.0.2"), nodes[1]}, nil, nil,
+		addresses("n2", "10.0.0.2"))
+	if want, _, err = Build(in); err != nil {
+		t.Fatal(err)
+	}
+	if got, without := want.Verified(nil); !slices.Equal(namesOf(got), []string{"n2"}) ||
+		len(without) > 0 {
+		t.Errorf("the members are %q without %q, want n2", namesOf(got), without)
+	}
+}
+
 // A node writes its addresses itself, so it may report one of another server.
 func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testing.T) {
 	const server = "11111111-1111-4111-8111-111111111111"
@@ -474,9 +562,9 @@ func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testin
 		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10.0.0.9"},
 		v1.NodeAddress{Type: v1.NodeHostName, Address: "n1"})
 	before := node.DeepCopy()
-	has := func(id, address string) bool { return id != server || address == "10.0.0.1" }
 	in := given()
-	in.Nodes = Candidates([]*v1.Node{node, nodeOf("", "n2", 0)}, nil, has)
+	in.Nodes = Candidates([]*v1.Node{node, nodeOf("", "n2", 0)}, nil, nil,
+		addresses("n1", "10.0.0.1", "n2", "10.0.0.2"))
 	want, notices, err := Build(in)
 	if err != nil {
 		t.Fatal(err)
@@ -488,8 +576,8 @@ func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testin
 	if !slices.Equal(got, []string{"10.0.0.1", "10.0.0.2"}) {
 		t.Errorf("the members are %q", got)
 	}
-	const text = "node n1 reports 10.0.0.9, which its server " + server +
-		" does not have; no member gets such an address"
+	const text = "node n1 reports 10.0.0.9, which its server does not have; no member gets such " +
+		"an address"
 	if !slices.ContainsFunc(notices, func(n events.Notice) bool {
 		return n.Reason == events.NodeAddressForeign && n.Message == text
 	}) {

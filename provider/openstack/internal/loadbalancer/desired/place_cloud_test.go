@@ -118,7 +118,7 @@ func (s *site) resolve(in lookup) (Places, []events.Notice, error) {
 	}
 	s.ForgetCalls()
 	return Resolve(s.t.Context(), s.api, Input{
-		Settings: in.Settings, Service: in.Service, Nodes: Candidates(in.Nodes, nil, nil),
+		Settings: in.Settings, Service: in.Service, Nodes: Candidates(in.Nodes, nil, nil, nil),
 		Features: in.Features,
 		Guest:    in.Guest, HasFloatingIP: in.HasFloatingIP,
 		IsFloatingIPAttached: in.IsFloatingIPAttached,

@@ -853,7 +853,7 @@ func TestResolve_200Services_CostAboutAsMuchAsOne(t *testing.T) {
 				Settings: settings.Settings{
 					ManageSecurityGroups: true,
 					FloatingSubnetTags:   "alice",
-				}, Service: service(v1.IPv4Protocol), Nodes: Candidates(nodes, nil, nil),
+				}, Service: service(v1.IPv4Protocol), Nodes: Candidates(nodes, nil, nil, nil),
 			}, nil)
 			if err == nil &&
 				(got.VIP.SubnetID != s.v4 || got.Member.CIDR == "" ||

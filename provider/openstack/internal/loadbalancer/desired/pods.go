@@ -51,12 +51,12 @@ type endpoints struct {
 func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 	hosts := b.hosts()
 	mayBeMember := func(each members.Endpoint) bool {
-		host := hosts[each.Node]
+		host, isHost := hosts[each.Node]
 		switch {
-		case host == nil && each.Node != "":
+		case !isHost && each.Node != "":
 			at.hasElsewhere = true
 			return false
-		case !b.reaches(each, host):
+		case !b.reaches(each, host.Node):
 			at.hasUnreached = true
 			return false
 		}
@@ -70,11 +70,11 @@ func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 }
 
 // hosts returns the nodes whose pods may be members, by name.
-func (b *builder) hosts() map[string]*v1.Node {
-	hosts := map[string]*v1.Node{}
+func (b *builder) hosts() map[string]Node {
+	hosts := map[string]Node{}
 	for _, node := range b.Nodes {
 		if node.Node != nil && node.Holder == "" && b.Settings.NodeSelector.Matches(node.Labels) {
-			hosts[node.Name] = node.Node
+			hosts[node.Name] = node
 		}
 	}
 	return hosts
@@ -84,12 +84,12 @@ func (b *builder) hosts() map[string]*v1.Node {
 // on a draining node serve until they end.
 func (b *builder) hostBackends() []Backend {
 	var found []Backend
-	for name, node := range b.hosts() {
+	for name, host := range b.hosts() {
 		for _, family := range b.nodeFamilies() {
-			address, ok := memberAddress(node, family, b.memberPlace(family).Range)
+			address, ok := memberAddress(host.Node, family, b.memberPlace(family).Range)
 			if ok {
 				found = append(found,
-					Backend{Node: name, Address: address, ServerID: serverID(node)})
+					Backend{Node: name, Address: address, ServerID: serverID(host.Node)})
 			}
 		}
 	}
@@ -106,21 +106,33 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 	if !isReachable(endpoint.Address) {
 		return false
 	}
-	isInRange := slices.ContainsFunc(b.Pods.Ranges,
-		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
-	return isInRange || host != nil &&
+	return b.isInRange(endpoint) || host != nil &&
 		slices.ContainsFunc(reachableAddresses(host, familyOf(endpoint.Address)),
 			func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
+}
+
+func (b *builder) isInRange(endpoint members.Endpoint) bool {
+	return slices.ContainsFunc(b.Pods.Ranges,
+		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
+}
+
+// isUnverified reports whether it is unknown that the load balancer may forward to an endpoint: its
+// host has an unknown server, of which it has the address, or which may be in another region.
+func (b *builder) isUnverified(endpoint members.Endpoint, host Node) bool {
+	return host.Unplaced || host.Unverified && !b.isInRange(endpoint)
 }
 
 // pods returns the members at a port. A draining endpoint gets no new connections: it is a member
 // of weight 0, or none if the provider has no weights. Its connections go on either way.
 func (b *builder) pods(port v1.ServicePort) []octavia.Member {
-	found := b.endpointsAt(port).members
+	found, hosts := b.endpointsAt(port).members, b.hosts()
 	all := make([]octavia.Member, 0, len(found))
 	for _, each := range found {
 		if each.Draining && !b.Features.Weights {
 			continue
+		}
+		if b.isUnverified(each, hosts[each.Node]) {
+			b.addUnverified(each.Address.String(), each.Node)
 		}
 		m := octavia.Member{
 			Name:    cmp.Or(each.Node, each.Address.String()),

@@ -175,6 +175,37 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 	}
 }
 
+// An address in the range of pods needs no server that has it, but must be in the region.
+func TestPods_HostIsUnknown_NewMembersHaveKnownAddressesInTheRegion(t *testing.T) {
+	for name, test := range map[string]struct {
+		change  func(*Node)
+		want    []octavia.Member
+		without []string
+	}{
+		"known": {
+			func(*Node) {},
+			[]octavia.Member{podMember("n1", "10.0.0.1", 1), podMember("n1", "10.244.1.1", 1)}, nil,
+		},
+		"its server is unknown": {
+			func(n *Node) { n.Unverified = true },
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, []string{"n1"},
+		},
+		"its region is unknown": {
+			func(n *Node) { n.Unverified, n.Unplaced = true, true },
+			[]octavia.Member{}, []string{"n1"},
+		},
+	} {
+		want, _ := build(t, withPods(pod("n1", "10.244.1.1"), pod("n1", "10.0.0.1")),
+			func(in *Input) { test.change(&in.Nodes[0]) })
+		got, without := want.Verified(nil)
+		if members := got.Ports[0].Pool.Members; !slices.Equal(members, test.want) ||
+			!slices.Equal(without, test.without) {
+			t.Errorf("%s: the members are %+v without %q, want %+v without %q", name, members,
+				without, test.want, test.without)
+		}
+	}
+}
+
 func TestPods_SeveralPortsOneUDP_EachHasItsTargetPort(t *testing.T) {
 	d, _ := build(t, withPorts(
 		v1.ServicePort{Name: "web", Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080},

@@ -58,7 +58,7 @@ func weightOf(
 		nodes = append(nodes, n1)
 	}
 	in := given(changes...)
-	in.Nodes = Candidates(nodes, []string{"example.com/leaving"}, nil)
+	in.Nodes = Candidates(nodes, nil, []string{"example.com/leaving"}, nil)
 	state, notices, err := Build(in)
 	if err != nil {
 		t.Fatal(err)
