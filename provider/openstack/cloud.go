@@ -206,10 +206,14 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 			Network:  clients.Network,
 			Project:  clients.Project,
 			RouterID: cfg.Route.RouterID,
-			Share:    shares.read,
-			MaxAge:   shares.maxAge,
-			Clock:    env.Clock,
-			Logger:   env.Logger,
+
+			Server:     c.instances.Server,
+			LastServer: c.instances.LastServer,
+
+			Share:  shares.read,
+			MaxAge: shares.maxAge,
+			Clock:  env.Clock,
+			Logger: env.Logger,
 		})
 	}
 	if cfg.LoadBalancer.Enabled {

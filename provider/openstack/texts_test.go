@@ -37,6 +37,7 @@ func newTexts(t *testing.T) *texts {
 	server := w.AddServer(openstacktest.Server{Name: "new"})
 	w.AddPort(openstacktest.Port{
 		NetworkID: network, DeviceID: server, DeviceOwner: openstacktest.OwnerCompute,
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "10.0.0.11"}},
 	})
 	x := &texts{watchtower: w}
 	x.node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "new", UID: "node-1"}}

@@ -106,11 +106,13 @@ func (r *routing) addNode(name string, addresses []string, podCIDRs ...string) {
 	}
 }
 
-// addServer adds a node with a port that has its addresses, as a server's.
-func (r *routing) addServer(name string, addresses []string, podCIDRs ...string) {
+// addServer adds a node with its server.
+func (r *routing) addServer(name string, podCIDRs ...string) project.Server {
 	r.t.Helper()
-	r.ports[name] = r.addPort("server-of-"+name, true, addresses...)
-	r.addNode(name, addresses, podCIDRs...)
+	s := r.AddServer(name)
+	r.ports[name] = s.Port
+	r.addNode(name, []string{s.Addresses[4], s.Addresses[6]}, podCIDRs...)
+	return s
 }
 
 func (r *routing) addPort(device string, security bool, addresses ...string) (id string) {
@@ -275,14 +277,14 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 			"10.244.9.0/24 via 10.0.9.9"
 		r.waitTold()
 
-		r.addServer("a", []string{"10.0.1.1", "fd00::11"}, "10.244.1.0/24", "fd00:244:1::/64")
-		r.addServer("b", []string{"10.0.1.2"}, "10.244.2.0/24")
-		r.addNode("lost", []string{"10.0.1.99"}, "10.244.99.0/24")
+		a := r.addServer("a", "10.244.1.0/24", "fd00:244:1::/64")
+		b := r.addServer("b", "10.244.2.0/24")
+		r.addNode("lost", []string{"10.0.9.1"}, "10.244.99.0/24")
 		r.mustCreate("a", "10.244.1.0/24")
 		r.mustCreate("a", "fd00:244:1::/64")
 		r.mustCreate("b", "10.244.2.0/24")
-		const a4, a6, b4 = "10.244.1.0/24 via 10.0.1.1", "fd00:244:1::/64 via fd00::11",
-			"10.244.2.0/24 via 10.0.1.2"
+		a4, a6 := "10.244.1.0/24 via "+a.Addresses[4], "fd00:244:1::/64 via "+a.Addresses[6]
+		b4 := "10.244.2.0/24 via " + b.Addresses[4]
 		r.wantRoutes(a4, a6, b4, foreign, within, virtual)
 		r.wantPairs("a", "10.244.1.0/24", "fd00:244:1::/64")
 		r.wantPairs("b", "10.244.2.0/24")
@@ -312,8 +314,8 @@ func TestRoutes_LiveFromCreateToDelete(t *testing.T) {
 			}
 			return nil
 		})
-		if !strings.Contains(failed.Error(), "no port has the address of the next hop 10.0.1.99") {
-			t.Errorf("a node without a port: %v", failed)
+		if !strings.Contains(failed.Error(), "no server matches the node") {
+			t.Errorf("a node without a server: %v", failed)
 		}
 		if err := r.create("b", "10.244.8.0/24"); err == nil ||
 			!strings.Contains(err.Error(), "does not belong to this cluster") {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -77,17 +79,24 @@ func nodeAddresses(
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
 }
 
-// toldAddresses are all IP addresses in an answer about a server. It also has those that the
-// configuration omits, and its node may keep one.
-type toldAddresses struct {
-	addresses []v1.NodeAddress
-	at        time.Time
+// Server is the server of a node.
+type Server struct {
+	ID string
+	// Addresses are all IP addresses of the server, also those that the configuration omits: the
+	// node may have kept one.
+	Addresses []v1.NodeAddress
+}
+
+// toldServer is an answer about a server.
+type toldServer struct {
+	Server
+	at time.Time
 }
 
 // lacks reports whether a node reports an address that the answer does not have.
-func (t toldAddresses) lacks(node *v1.Node) bool {
+func (t toldServer) lacks(node *v1.Node) bool {
 	return slices.ContainsFunc(node.Status.Addresses, func(reported v1.NodeAddress) bool {
-		return isIP(reported) && !slices.ContainsFunc(t.addresses,
+		return isIP(reported) && !slices.ContainsFunc(t.Addresses,
 			func(a v1.NodeAddress) bool { return a.Address == reported.Address })
 	})
 }
@@ -96,84 +105,115 @@ func isIP(a v1.NodeAddress) bool {
 	return a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP
 }
 
-// addressTimeout limits the lookups of [Instances.Addresses]: load balancers wait for them.
-const addressTimeout = 15 * time.Second
-
-// Addresses returns the addresses of the nodes' servers by the names of the nodes, by the last
-// answers about the servers. A node is missing until OpenStack has shown its server: it reports its
-// addresses itself, and may report another server's.
-//
-// A server is looked up if it was not, or if the last answer is old and lacks an address of the
-// node. As with [Instances.Has], a denial has no consequences.
-func (i *Instances) Addresses(
-	ctx context.Context, nodes []*v1.Node,
-) map[string][]v1.NodeAddress {
-	oldest := i.config.Clock.Now().Add(-i.config.RefreshAge)
-	open := slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
-		told, known := i.toldAbout(node)
-		return known && (told.at.After(oldest) || !told.lacks(node))
-	})
-	if len(open) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, addressTimeout)
-		defer cancel()
-		// All at once are one batch.
-		batch.InParallel(open, len(open), func(node *v1.Node) error {
-			err := i.learnAddresses(ctx, node)
-			if err != nil {
-				i.config.Logger.V(2).Info("Addresses of a node unknown", "node", node.Name,
-					"error", err.Error())
-			}
-			return err
-		})
-	}
-	all := make(map[string][]v1.NodeAddress, len(nodes))
-	for _, node := range nodes {
-		if told, known := i.toldAbout(node); known {
-			all[node.Name] = told.addresses
-		}
-	}
-	return all
+// LastServer returns the server of a node, by the last answer about it; false until OpenStack has
+// shown it. A node reports its addresses itself, and may report another server's.
+func (i *Instances) LastServer(node *v1.Node) (Server, bool) {
+	told, known := i.toldAbout(node)
+	return told.Server, known
 }
 
-// learnAddresses looks the server of a node up.
-func (i *Instances) learnAddresses(ctx context.Context, node *v1.Node) error {
+// toldAbout returns the last answer about the server of a node. One without any address counts as
+// none: the node keeps its addresses then, too.
+func (i *Instances) toldAbout(node *v1.Node) (told toldServer, known bool) {
+	s, err := i.subjectOf(node)
+	if err != nil {
+		return toldServer{}, false
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	told = i.told[s.key()]
+	return told, len(told.Addresses) > 0
+}
+
+// isDue reports whether the server of a node must be looked up: it was not, or the last answer is
+// old and lacks an address of the node.
+func (i *Instances) isDue(node *v1.Node) bool {
+	told, known := i.toldAbout(node)
+	oldest := i.config.Clock.Now().Add(-i.config.RefreshAge)
+	return !known || !told.at.After(oldest) && told.lacks(node)
+}
+
+// errNoAddress means that OpenStack shows a server, but no address of it.
+var errNoAddress = errors.New("OpenStack shows no address of the server")
+
+// Server is [Instances.LastServer] after a lookup, if one is due. As with [Instances.Has], a denial
+// has no consequences. The error is that of the lookup.
+func (i *Instances) Server(ctx context.Context, node *v1.Node) (Server, error) {
+	var err error
+	if i.isDue(node) {
+		err = i.learnServer(ctx, node)
+	}
+	if server, known := i.LastServer(node); known {
+		return server, nil
+	}
+	err = cmp.Or(err, ErrUnmatched)
+	if slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) }) {
+		err = fmt.Errorf("Nova: node %s: %w; retrying", node.Name, err)
+	}
+	return Server{}, err
+}
+
+// serversTimeout limits the lookups of servers for which load balancers and routes wait.
+const serversTimeout = 15 * time.Second
+
+// learnServer looks the server of a node up, so that LastServer returns it.
+func (i *Instances) learnServer(ctx context.Context, node *v1.Node) error {
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
 	s, err := i.subjectOf(node)
 	if err != nil {
 		return err
 	}
 	found, err := i.search(ctx, s, metadataOf(node))
-	if err == nil && len(found.servers) > 0 {
-		i.tell(node, found)
-	}
-	return err
-}
-
-// toldAbout returns the last answer about the server of a node. One without any address counts as
-// none: the node keeps its addresses then, too.
-func (i *Instances) toldAbout(node *v1.Node) (told toldAddresses, known bool) {
-	s, err := i.subjectOf(node)
 	if err != nil {
-		return toldAddresses{}, false
+		return err
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	told = i.told[s.key()]
-	return told, len(told.addresses) > 0
+	if len(found.servers) == 0 {
+		return ErrUnmatched
+	}
+	if server := i.tell(s, found); len(server.Addresses) == 0 {
+		return errNoAddress
+	}
+	return nil
 }
 
-// tell records an answer about the server of a node. A node that was found by its name gets a
-// provider ID later.
-func (i *Instances) tell(node *v1.Node, found outcome) {
-	s, _ := i.subjectOf(node) // it has led to the server
-	server := found.servers[0]
-	all := nodeAddresses(server, found.ports, nil, cloudconf.Networking{})
-	told := toldAddresses{
-		addresses: slices.DeleteFunc(all, func(a v1.NodeAddress) bool { return !isIP(a) }),
-		at:        i.config.Clock.Now(),
-	}
+// tell records an answer about the server of a node, and returns the server. A node that was found
+// by its name gets a provider ID later.
+func (i *Instances) tell(s subject, found outcome) Server {
+	all := nodeAddresses(found.servers[0], found.ports, nil, cloudconf.Networking{})
+	told := toldServer{at: i.config.Clock.Now(), Server: Server{
+		ID:        found.servers[0].ID,
+		Addresses: slices.DeleteFunc(all, func(a v1.NodeAddress) bool { return !isIP(a) }),
+	}}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.told[s.key()], i.told[idKey(server.ID)] = told, told
+	i.told[s.key()], i.told[idKey(told.ID)] = told, told
+	return told.Server
+}
+
+// Addresses returns the addresses of the nodes' servers by the names of the nodes. A node is
+// missing until OpenStack has shown its server.
+func (i *Instances) Addresses(
+	ctx context.Context, nodes []*v1.Node,
+) map[string][]v1.NodeAddress {
+	due := slices.DeleteFunc(slices.Clone(nodes),
+		func(node *v1.Node) bool { return !i.isDue(node) })
+	// Lookups at the same moment share their requests.
+	_ = batch.InParallel(due, len(due), func(node *v1.Node) error {
+		err := i.learnServer(ctx, node)
+		if err != nil {
+			i.config.Logger.V(2).Info("Server of a node unknown", "node", node.Name, "error",
+				err.Error())
+		}
+		return err
+	})
+	all := make(map[string][]v1.NodeAddress, len(nodes))
+	for _, node := range nodes {
+		if server, known := i.LastServer(node); known {
+			all[node.Name] = server.Addresses
+		}
+	}
+	return all
 }
 
 // orderByNetwork sorts the InternalIPs by the first of the networks in which they are, and those in

@@ -84,9 +84,8 @@ type Instances struct {
 	guard *absence.Guard
 	// seen are the requested instances, by key; matched are the servers found by nodes' names.
 	seen, matched map[string]seenInstance
-	// told are the addresses in the last answer about a server, by the key of its node and by its
-	// ID.
-	told  map[string]toldAddresses
+	// told are the last answers about servers, by the keys of the nodes and of the IDs.
+	told  map[string]toldServer
 	swept time.Time
 	// results are those of the last lookups for new nodes, and of failed ones for others, by name.
 	results map[string]lookupResult
@@ -99,7 +98,7 @@ func New(c Config) *Instances {
 	c.RefreshAge = max(c.RefreshAge, c.Options.MetadataMaxAge)
 	i := &Instances{
 		config: c, seen: map[string]seenInstance{}, matched: map[string]seenInstance{},
-		told:    map[string]toldAddresses{},
+		told:    map[string]toldServer{},
 		results: map[string]lookupResult{},
 	}
 	i.guard = absence.New(absence.Limits{

@@ -149,8 +149,8 @@ func (i *Instances) warn(
 
 // causes are the errors about which Nova has answered.
 var causes = []error{
-	ErrUnmatched, ErrSeveral, errNodeIP, absence.ErrUnconfirmed, absence.ErrMassDeletion,
-	cloudprovider.InstanceNotFound,
+	ErrUnmatched, ErrSeveral, errNodeIP, errNoAddress, absence.ErrUnconfirmed,
+	absence.ErrMassDeletion, cloudprovider.InstanceNotFound,
 }
 
 // textOf returns the text about a failed lookup for people, who see it at the node: the service,

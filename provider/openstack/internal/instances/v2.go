@@ -73,7 +73,8 @@ func (i *Instances) metadata(ctx context.Context,
 			"error", err.Error())
 	}
 	addresses := nodeAddresses(server, found.ports, node.Status.Addresses, i.config.Networking)
-	i.tell(node, found)
+	s, _ := i.subjectOf(node) // it has led to the server
+	i.tell(s, found)
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
 		InstanceType:  kind,

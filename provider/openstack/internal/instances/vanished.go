@@ -138,7 +138,7 @@ func (i *Instances) see(s subject, now time.Time) {
 	isOld := func(_ string, s seenInstance) bool { return s.at.Before(forgotten) }
 	maps.DeleteFunc(i.seen, isOld)
 	maps.DeleteFunc(i.matched, isOld)
-	maps.DeleteFunc(i.told, func(_ string, t toldAddresses) bool { return t.at.Before(forgotten) })
+	maps.DeleteFunc(i.told, func(_ string, t toldServer) bool { return t.at.Before(forgotten) })
 	maps.DeleteFunc(i.results, func(_ string, r lookupResult) bool {
 		return r.at.Before(forgotten)
 	})

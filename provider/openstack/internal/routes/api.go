@@ -39,6 +39,7 @@ type router struct {
 type port struct {
 	ID          string    `json:"id"`
 	NetworkID   string    `json:"network_id"`
+	DeviceID    string    `json:"device_id"`
 	DeviceOwner string    `json:"device_owner"`
 	MAC         string    `json:"mac_address"`
 	FixedIPs    []fixedIP `json:"fixed_ips"`
@@ -56,8 +57,8 @@ type fixedIP struct {
 // portFields are the requested fields of a port.
 func portFields() []string {
 	return []string{
-		"id", "network_id", "device_owner", "mac_address", "fixed_ips", "port_security_enabled",
-		"allowed_address_pairs", "revision_number",
+		"id", "network_id", "device_id", "device_owner", "mac_address", "fixed_ips",
+		"port_security_enabled", "allowed_address_pairs", "revision_number",
 	}
 }
 

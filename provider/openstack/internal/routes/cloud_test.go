@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -169,9 +171,11 @@ type cluster struct {
 	*site
 	nodes  cache.Indexer
 	synced bool
-	kube   *fake.Clientset
-	clock  clock.Clock
-	logger logr.Logger
+	// servers are those of nodes, by name. Nil: each node has the addresses that it reports.
+	servers map[string]instances.Server
+	kube    *fake.Clientset
+	clock   clock.Clock
+	logger  logr.Logger
 }
 
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
@@ -191,10 +195,24 @@ func (c *cluster) start() {
 		c.Routes.Close()
 	}
 	clients := simclient.Login(c.t, c.Credentials(), nil)
-	c.Routes = New(Config{
+	config := Config{
 		Network: clients.Network, Project: clients.Project,
 		RouterID: c.site.router, Clock: c.clock, Logger: c.logger,
-	})
+	}
+	if c.servers != nil {
+		config.LastServer = func(n *v1.Node) (instances.Server, bool) {
+			server, known := c.servers[n.Name]
+			return server, known
+		}
+		config.Server = func(_ context.Context, n *v1.Node) (instances.Server, error) {
+			server, known := config.LastServer(n)
+			if !known {
+				return server, instances.ErrUnmatched
+			}
+			return server, nil
+		}
+	}
+	c.Routes = New(config)
 	c.t.Cleanup(c.Routes.Close)
 	c.SetKube(func() (kubernetes.Interface, error) { return c.kube, nil })
 	c.SetNodes(corelisters.NewNodeLister(c.nodes), func(n *v1.Node) bool {

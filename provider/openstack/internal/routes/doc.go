@@ -6,7 +6,9 @@
 // A route of a router is a destination and a next hop. It has no tags, so the next hop decides:
 //
 //   - The next hop is an address of a node: the cluster owns the route, whether this process, an
-//     earlier one, OCCM or a user wrote it. Nodes that --node-selector leaves out do not count.
+//     earlier one, OCCM or a user wrote it. Nodes that --node-selector leaves out do not count, and
+//     neither do addresses that a node reports but its server does not have. Until OpenStack has
+//     shown the server, only a route to the pod CIDR of the node is the cluster's.
 //   - The cluster owned the route since this process started, and the node now has another address
 //     or is gone: the route is deleted.
 //   - An earlier process of the cluster recorded the route, and nothing can use its next hop: the

@@ -17,7 +17,7 @@ func TestListing_RoutesOfTheRouter_BelongToNodesOrToOthers(t *testing.T) {
 	old := node("0-old", []string{"10.0.0.2"}, "10.244.4.0/24")
 
 	k := knowledge{
-		nodes: indexNodes([]*v1.Node{a, b, homeless, old}),
+		nodes: indexNodes([]*v1.Node{a, b, homeless, old}, nil),
 		known: map[route]string{
 			mustRoute(t, "10.244.1.0/24 via 10.0.0.81"): "a",
 			mustRoute(t, "10.244.3.0/24 via 10.0.0.3"):  "homeless",

@@ -2,8 +2,11 @@ package routes
 
 import (
 	"net/netip"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 )
 
 // nodeIndex finds nodes by name and by address.
@@ -13,23 +16,35 @@ type nodeIndex struct {
 	// and its successor. other has all other addresses.
 	internal map[netip.Addr][]*v1.Node
 	other    map[netip.Addr]bool
+	// unverified are the names of nodes whose servers are unknown.
+	unverified map[string]bool
 }
 
-func indexNodes(nodes []*v1.Node) nodeIndex {
+// indexNodes leaves out the addresses that a node's server does not have: a node reports its
+// addresses itself. serverOf is nil if each node has what it reports.
+func indexNodes(
+	nodes []*v1.Node, serverOf func(*v1.Node) (instances.Server, bool),
+) nodeIndex {
 	index := nodeIndex{
 		byName:   make(map[string]*v1.Node, len(nodes)),
 		internal: make(map[netip.Addr][]*v1.Node, len(nodes)),
-		other:    map[netip.Addr]bool{},
+		other:    map[netip.Addr]bool{}, unverified: map[string]bool{},
 	}
 	for _, node := range nodes {
 		index.byName[node.Name] = node
+		var server instances.Server
+		isKnown := false
+		if serverOf != nil {
+			server, isKnown = serverOf(node)
+			index.unverified[node.Name] = !isKnown
+		}
 		for _, a := range node.Status.Addresses {
 			address, err := parseAddress(a.Address)
 			switch {
-			case err != nil:
+			case err != nil, isKnown && !hasAddress(server, address):
 			case a.Type == v1.NodeInternalIP:
 				index.internal[address] = append(index.internal[address], node)
-			default:
+			case !index.unverified[node.Name]:
 				index.other[address] = true
 			}
 		}
@@ -37,15 +52,23 @@ func indexNodes(nodes []*v1.Node) nodeIndex {
 	return index
 }
 
+func hasAddress(server instances.Server, address netip.Addr) bool {
+	return slices.ContainsFunc(server.Addresses, func(a v1.NodeAddress) bool {
+		has, err := parseAddress(a.Address)
+		return err == nil && has == address
+	})
+}
+
 // at is the node with this InternalIP. Of several nodes, the one with the pod CIDR wins, then the
-// first by name.
+// first by name. A node whose server is unknown counts only with the pod CIDR: another route to an
+// address that it reports may be anyone's.
 func (x nodeIndex) at(address netip.Addr, destination netip.Prefix) *v1.Node {
 	var found *v1.Node
 	for _, node := range x.internal[address] {
 		if _, ok := podCIDR(node, destination); ok {
 			return node
 		}
-		if found == nil || node.Name < found.Name {
+		if !x.unverified[node.Name] && (found == nil || node.Name < found.Name) {
 			found = node
 		}
 	}

@@ -71,7 +71,7 @@ func TestPlan_EachRequest_AddsRemovesOrRefuses(t *testing.T) {
 		nodes: indexNodes([]*v1.Node{
 			node("a", []string{"10.0.0.1"}, "10.244.1.0/24", "fd00:1::/64"),
 			node("b", []string{"10.0.0.2"}, "10.244.2.0/24"),
-		}),
+		}, nil),
 		known: map[route]string{mustRoute(t, "10.244.1.0/24 via 10.0.0.99"): "gone"},
 	}
 	add := func(name, node string) change { return change{mustRoute(t, name), node} }

@@ -24,6 +24,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/capability"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
+	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
 )
 
@@ -57,6 +58,10 @@ type Config struct {
 	RouterID string
 	// Project returns the ID of the project of the credentials.
 	Project func(context.Context) (string, error)
+	// Server and LastServer are those of [instances.Instances]. Nil: each node has the addresses
+	// that it reports.
+	Server     func(context.Context, *v1.Node) (instances.Server, error)
+	LastServer func(*v1.Node) (instances.Server, bool)
 	// Share shares reads with other clusters of the project. It may be nil.
 	Share sharing.Read
 	// MaxAge limits the age of the router that ListRoutes reports, if it is more than 5 minutes.
@@ -79,6 +84,9 @@ type Routes struct {
 	writes     *batch.Batches[*call]
 	record     *record
 	project    func(context.Context) (string, error)
+	// server and lastServer are those of Config.
+	server     func(context.Context, *v1.Node) (instances.Server, error)
+	lastServer func(*v1.Node) (instances.Server, bool)
 
 	// confirming protects the next two fields, also during requests.
 	confirming sync.Mutex
@@ -123,8 +131,8 @@ func New(c Config) *Routes {
 	r := &Routes{
 		log: c.Logger, clock: c.Clock,
 		maxAge: max(listAge, c.MaxAge), pairsAge: max(pairsAge, c.MaxAge),
-		project: c.Project,
-		known:   map[route]string{}, recorded: map[route]string{}, paired: map[route]pairing{},
+		project: c.Project, server: c.Server, lastServer: c.LastServer,
+		known: map[route]string{}, recorded: map[route]string{}, paired: map[route]pairing{},
 	}
 	r.record = &record{
 		routerID: c.RouterID, clock: c.Clock, log: c.Logger,
@@ -232,8 +240,8 @@ func (r *Routes) list(ctx context.Context) ([]*cloudprovider.Route, error) {
 }
 
 // CreateRoute implements cloudprovider.Routes. The next hop is the node's first InternalIP of the
-// destination's family, at a subnet of the router if there are several. An own route to the
-// destination with another next hop is replaced; a foreign one is an error.
+// destination's family that its server has, at a subnet of the router if there are several. An own
+// route to the destination with another next hop is replaced; a foreign one is an error.
 func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprovider.Route) error {
 	arrived := r.writes.Expect()
 	defer arrived()
@@ -244,11 +252,15 @@ func (r *Routes) CreateRoute(ctx context.Context, _, _ string, wanted *cloudprov
 }
 
 func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrived func()) error {
-	c, nextHops, err := r.creation(wanted)
+	c, node, err := r.creation(wanted)
 	if err != nil {
 		return err
 	}
 	if err := r.ready(ctx); err != nil {
+		return err
+	}
+	nextHops, server, err := r.nextHops(ctx, node, c.destination)
+	if err != nil {
 		return err
 	}
 	if c.nextHop, err = r.finder.nearest(ctx, nextHops); err != nil {
@@ -268,11 +280,16 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 	if err != nil {
 		return err
 	}
-	var sender port
-	if hasPairs {
+	sender, err := r.sender(ctx, c, server, hasPairs)
+	if err != nil {
+		return err
+	}
+	isReplaced := slices.ContainsFunc(steps, func(s *step) bool { return len(s.remove) > 0 })
+	if hasPairs && isReplaced {
 		if err := r.revokeReplaced(ctx, steps); err != nil {
 			return err
 		}
+		// The port may be the same one, and has changed.
 		if sender, err = r.pairs.port(ctx, c.route); err != nil {
 			return err
 		}
@@ -348,8 +365,9 @@ func (r *Routes) write(ctx context.Context, c change, arrived func()) error {
 	return w.err
 }
 
-// creation returns the route to create without its next hop, and the possible next hops.
-func (r *Routes) creation(wanted *cloudprovider.Route) (change, []netip.Addr, error) {
+// creation returns the route to create without its next hop, and its node, which has a possible
+// next hop.
+func (r *Routes) creation(wanted *cloudprovider.Route) (change, *v1.Node, error) {
 	destination, err := parseDestination(wanted.DestinationCIDR)
 	if err != nil {
 		return change{}, nil, err
@@ -362,11 +380,59 @@ func (r *Routes) creation(wanted *cloudprovider.Route) (change, []netip.Addr, er
 	if err != nil {
 		return change{}, nil, kubernetesError("%w; retrying", err)
 	}
-	nextHops, err := nextHopsTo(node, destination)
-	if err != nil {
+	if _, err := nextHopsTo(node, destination); err != nil {
 		return change{}, nil, err
 	}
-	return change{route{destination: destination}, node.Name}, nextHops, nil
+	return change{route{destination: destination}, node.Name}, node, nil
+}
+
+// nextHops returns the possible next hops to a node: those that its server has. A node reports its
+// addresses itself, and the port of another server must not send from its pod CIDR. The server has
+// no ID if each node has what it reports.
+func (r *Routes) nextHops(
+	ctx context.Context, node *v1.Node, destination netip.Prefix,
+) ([]netip.Addr, instances.Server, error) {
+	reported, err := nextHopsTo(node, destination)
+	if err != nil || r.server == nil {
+		return reported, instances.Server{}, err
+	}
+	server, err := r.server(ctx, node)
+	if err != nil {
+		return nil, server, err
+	}
+	own := slices.DeleteFunc(slices.Clone(reported),
+		func(a netip.Addr) bool { return !hasAddress(server, a) })
+	if len(own) == 0 {
+		return nil, server, kubernetesError("node %s reports %s, which its server does not have; "+
+			"correct the addresses of the Node", node.Name, reported[0])
+	}
+	return own, server, nil
+}
+
+// sender returns the port of the next hop, if hasPairs. It refuses one of another server: two
+// networks may have the same range. Neutron shows no device of a port in a VLAN of a trunk.
+func (r *Routes) sender(
+	ctx context.Context, c change, server instances.Server, hasPairs bool,
+) (sender port, err error) {
+	var found []port
+	switch {
+	case hasPairs:
+		sender, err = r.pairs.port(ctx, c.route)
+		found = []port{sender}
+	case server.ID != "":
+		found, err = r.finder.find(ctx, c.nextHop)
+	}
+	if err != nil {
+		return port{}, err
+	}
+	if server.ID != "" && slices.ContainsFunc(found, func(p port) bool {
+		return p.DeviceID != "" && p.DeviceID != server.ID
+	}) {
+		return port{}, neutronError("the next hop %s of node %s is the address of another server "+
+			"in the networks of router %s; correct the addresses of the Node", c.nextHop, c.node,
+			r.router.api.routerID)
+	}
+	return sender, nil
 }
 
 // DeleteRoute implements cloudprovider.Routes. A missing route is no error, and a foreign one is.
@@ -528,7 +594,7 @@ func (r *Routes) knowledge() (knowledge, error) {
 	}
 	isOthers := func(_ route, node string) bool { return others[node] }
 	k := knowledge{
-		nodes: indexNodes(selected), known: maps.Clone(r.known),
+		nodes: indexNodes(selected, r.lastServer), known: maps.Clone(r.known),
 		recorded: maps.Clone(r.recorded), paired: maps.Clone(r.paired),
 	}
 	maps.DeleteFunc(k.known, isOthers)
