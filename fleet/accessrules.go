@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/client-go/rest"
+
+	"github.com/fxccm/fxccm/internal/reserved"
 )
 
 // AccessRules limit what the owner of a cluster reaches with the client configuration of the
@@ -42,42 +44,6 @@ type AccessRules struct {
 	RefusedRanges []netip.Prefix
 }
 
-// alwaysRefused are the ranges that no API server of another machine has.
-var alwaysRefused = []netip.Prefix{
-	range4(0, 0, 0, 0, 8),
-	range4(127, 0, 0, 0, 8),
-	range4(169, 254, 0, 0, 16),
-	range4(224, 0, 0, 0, 3), // multicast, reserved, broadcast
-	range6([16]byte{}, 127), // unspecified and loopback
-	range6([16]byte{0xfe, 0x80}, 10),
-	range6([16]byte{0xff}, 8),
-	// NAT64 of a network of its own: the position of the address of IPv4 is not known.
-	range6([16]byte{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48),
-	// Metadata services that are not link-local.
-	range4(168, 63, 129, 16, 32),                                      // Azure
-	range4(100, 100, 100, 200, 32),                                    // Alibaba Cloud
-	range4(192, 0, 0, 192, 32),                                        // Oracle Cloud
-	range6([16]byte{0xfd, 0x00, 0x0e, 0xc2}, 32),                      // AWS
-	range6([16]byte{0xfd, 0x20, 0x00, 0xce, 14: 0x02, 15: 0x54}, 128), // Google Cloud
-	range6([16]byte{0xfd, 0x00, 0x00, 0x42, 15: 0x42}, 128),           // Scaleway
-}
-
-// embedding are the ranges of IPv6 in which an address contains one of IPv4, and the position of
-// its first byte: NAT64, addresses that are compatible with IPv4, and 6to4.
-var embedding = map[netip.Prefix]int{
-	range6([16]byte{0x00, 0x64, 0xff, 0x9b}, 96): 12,
-	range6([16]byte{}, 96):                       12,
-	range6([16]byte{0x20, 0x02}, 16):             2,
-}
-
-func range4(a, b, c, d byte, bits int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{a, b, c, d}), bits)
-}
-
-func range6(first [16]byte, bits int) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom16(first), bits)
-}
-
 // errRefusedAddress is wrapped by the error of a connection to a refused address.
 var errRefusedAddress = errors.New("no cluster of a fleet may have this " +
 	"address, unless its source is trusted (fleet.Trusted, --clusters-trusted)")
@@ -89,16 +55,7 @@ func (r *AccessRules) checkAddress(address netip.Addr) error {
 		return fmt.Errorf("connect to %s, an address of the replica: %w", address,
 			errRefusedAddress)
 	}
-	for prefix, first := range embedding {
-		if prefix.Contains(address) {
-			bytes := address.As16()
-			inner := netip.AddrFrom4([4]byte(bytes[first : first+4]))
-			if r.contains(inner) {
-				return fmt.Errorf("connect to %s: %w", address, errRefusedAddress)
-			}
-		}
-	}
-	if r.contains(address) {
+	if reserved.Has(address) || slices.ContainsFunc(reserved.Meanings(address), r.isRefused) {
 		return fmt.Errorf("connect to %s: %w", address, errRefusedAddress)
 	}
 	return nil
@@ -114,13 +71,13 @@ func isOfThisMachine(address netip.Addr) bool {
 	})
 }
 
-func (r *AccessRules) contains(address netip.Addr) bool {
+// isRefused reports whether RefusedRanges has an address.
+func (r *AccessRules) isRefused(address netip.Addr) bool {
 	contains := func(p netip.Prefix) bool { return p.Contains(address) }
-	return slices.ContainsFunc(alwaysRefused, contains) ||
-		slices.ContainsFunc(r.RefusedRanges, func(p netip.Prefix) bool {
-			return contains(p) || p.Addr().Is4In6() && p.Bits() >= 96 &&
-				netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Contains(address)
-		})
+	return slices.ContainsFunc(r.RefusedRanges, func(p netip.Prefix) bool {
+		return contains(p) || p.Addr().Is4In6() && p.Bits() >= 96 &&
+			netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96).Contains(address)
+	})
 }
 
 // dial connects to an address that keeps the rules. The check is after DNS, so a record that

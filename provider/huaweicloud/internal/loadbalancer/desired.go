@@ -10,6 +10,8 @@ import (
 
 	"github.com/huaweicloud/huaweicloud-sdk-go-v3/services/elb/v3/model"
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/fxccm/fxccm/internal/reserved"
 )
 
 // owner identifies a Service in the cloud.
@@ -140,13 +142,15 @@ func persistence(service *v1.Service) int32 {
 	return min(max((seconds+59)/60, 1), maxPersistence)
 }
 
-// nodeAddresses returns the first internal IPv4 address of each node.
+// nodeAddresses returns the first internal IPv4 address of each node. A node reports its addresses
+// itself, so those that lead to the load balancer's own host or to a metadata service do not count.
 func nodeAddresses(nodes []*v1.Node) map[string]netip.Addr {
 	addresses := map[string]netip.Addr{}
 	for _, node := range nodes {
 		for _, a := range node.Status.Addresses {
 			parsed, err := netip.ParseAddr(a.Address)
-			if a.Type == v1.NodeInternalIP && err == nil && parsed.Is4() {
+			if a.Type == v1.NodeInternalIP && err == nil && parsed.Is4() &&
+				!reserved.Has(parsed) {
 				addresses[node.Name] = parsed
 				break
 			}

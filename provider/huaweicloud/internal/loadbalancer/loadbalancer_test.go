@@ -375,6 +375,22 @@ func TestNodes_InSeveralSubnets_AreMembersInTheirSubnet(t *testing.T) {
 	w.mustSettle()
 }
 
+// A kubelet writes the addresses of its node.
+func TestNodes_ReportReservedAddresses_AreNoMembersThere(t *testing.T) {
+	w := newWorld(t)
+	w.nodes[0] = newNode("a", "169.254.169.254")
+	w.nodes[0].Status.Addresses = append(w.nodes[0].Status.Addresses,
+		v1.NodeAddress{Type: v1.NodeInternalIP, Address: "192.168.0.1"})
+	for _, address := range []string{
+		"169.254.169.254", "127.0.0.1", "0.0.0.1", "224.0.0.1", "255.255.255.255",
+		"100.100.100.200",
+	} {
+		w.nodes = append(w.nodes, newNode("at "+address, address))
+	}
+	w.mustEnsure()
+	w.mustBe(complete...)
+}
+
 func TestExistingBalancer_PortInUse_ErrorNamesThePort(t *testing.T) {
 	w := newWorld(t)
 	theirs := w.cloud.AddBalancer("theirs")

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/internal/reserved"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
@@ -139,7 +140,7 @@ func memberAddress(
 }
 
 // reachableAddresses returns the InternalIPs of the family, followed by the ExternalIPs. A node
-// reports its addresses itself, so those that lead to the load balancer's own host or its metadata
+// reports its addresses itself, so those that lead to the load balancer's own host or to a metadata
 // service do not count.
 func reachableAddresses(node *v1.Node, family v1.IPFamily) (all []string) {
 	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
@@ -155,9 +156,7 @@ func reachableAddresses(node *v1.Node, family v1.IPFamily) (all []string) {
 }
 
 func isReachable(address netip.Addr) bool {
-	address = address.Unmap()
-	return address.Zone() == "" && !address.IsUnspecified() && !address.IsLoopback() &&
-		!address.IsLinkLocalUnicast() && !address.IsMulticast()
+	return address.Zone() == "" && !reserved.Has(address)
 }
 
 // serverID is empty if the node has no provider ID yet, or one of another cloud.

@@ -452,7 +452,9 @@ func excludedNode(n *v1.Node) *v1.Node {
 func TestBuild_NodeReportsAnUnreachableAddress_ItIsNoMember(t *testing.T) {
 	for _, address := range []string{
 		"127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "fe80::a9fe:a9fe",
-		"::ffff:169.254.169.254", "::", "ff02::1",
+		"::ffff:169.254.169.254", "::", "ff02::1", "0.0.0.1", "255.255.255.255", "168.63.129.16",
+		"100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42",
+		"64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1",
 	} {
 		if got, ok := memberAddress(node("n1", address), "", netip.Prefix{}); ok {
 			t.Errorf("%s is used as %s", address, got)
