@@ -23,7 +23,7 @@ type (
 	SecurityGroupRule = neutron.SecurityGroupRule
 	// AddressRange are the addresses from First to Last, both included.
 	AddressRange = neutron.AddressRange
-	// Route is a route of a router.
+	// Route is a route of a router, or of the servers in a subnet.
 	Route = neutron.Route
 	// Subnet is a subnet of Neutron. The zero value of each field is the usual one of a new subnet.
 	Subnet = neutron.Subnet

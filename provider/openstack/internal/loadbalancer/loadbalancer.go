@@ -8,11 +8,11 @@
 //
 // The members are nodes at their node ports, or the endpoints of the Service (pods.go, and
 // desired/pods.go). A load balancer has no part in the network of the pods, so its router must lead
-// to them: by fxccm's own routes, if the router has a port in the load balancer's subnet, or as the
-// operator declares (pod-ranges). Otherwise the Service is refused instead of served by members
-// that nothing reaches. The service controller passes the EndpointSlices, and calls again when they
-// change. The endpoints of its last call are kept for the repair of drift: the members were made of
-// them.
+// to them: by fxccm's own routes, if they are on the router to which the load balancer's packets
+// go, or as the operator declares (pod-ranges). Otherwise the Service is refused instead of served
+// by members that nothing reaches. The service controller passes the EndpointSlices, and calls
+// again when they change. The endpoints of its last call are kept for the repair of drift: the
+// members were made of them.
 //
 // The Octavia client caches the contents of load balancers by ID and UpdatedAt. A Service's state
 // (state.go) holds a load balancer that was just created and its floating IPs, for minutes. A

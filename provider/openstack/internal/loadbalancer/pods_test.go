@@ -149,27 +149,50 @@ func TestPods_FxccmWritesTheirRoutes_EndpointsAreMembers(t *testing.T) {
 	}
 }
 
-// The router of the routes has no port in the subnet of the load balancer.
+// The router of the routes has no port in the subnet of the load balancer, or is not its gateway.
 func TestPods_TheirRoutesAreElsewhere_PodIsRefusedAndAutoIsNode(t *testing.T) {
 	t.Parallel()
-	s := newSite(t)
-	s.routes = Routes{
-		RouterID: s.AddRouter(openstacktest.Router{Name: "other"}),
-		Ranges:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+	for said, isConnected := range map[string]bool{
+		"has no port in the subnet ":                          false,
+		"is not the next hop to 10.244.0.0/16 in the subnet ": true,
+	} {
+		t.Run(fmt.Sprintf("connected: %t", isConnected), func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			s.routes = Routes{
+				RouterID: s.AddRouter(openstacktest.Router{Name: "other"}),
+				Ranges:   []netip.Prefix{netip.MustParsePrefix("10.244.0.0/16")},
+			}
+			if isConnected {
+				s.AddPort(openstacktest.Port{
+					NetworkID: s.network, DeviceID: s.routes.RouterID,
+					DeviceOwner: "network:router_interface",
+					FixedIPs: []openstacktest.FixedIP{
+						{SubnetID: s.subnet, Address: "10.0.255.254"},
+					},
+				})
+			}
+			s.refusesPods(said + s.subnet)
+		})
 	}
+}
+
+// refusesPods checks that pods are refused as members until the operator declares their ranges.
+func (s *site) refusesPods(said string) {
+	s.t.Helper()
 	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
 	refused := withTarget(s.addService("refused", 80), "pod")
 	s.update(refused)
-	_, err := c.EnsureEndpointLoadBalancer(t.Context(), "kubernetes", s.now(refused),
+	_, err := c.EnsureEndpointLoadBalancer(s.t.Context(), "kubernetes", s.now(refused),
 		[]*v1.Node{node}, slicesOf(refused, "10.244.1.1"))
 	if err == nil {
-		t.Error("the Service is served")
+		s.t.Error("the Service is served")
 	}
 	if lbs := s.LoadBalancers(); len(lbs) > 0 {
-		t.Errorf("the load balancers are %+v", lbs)
+		s.t.Errorf("the load balancers are %+v", lbs)
 	}
-	if said := s.said("has no port in the subnet " + s.subnet); len(said) != 1 {
-		t.Errorf("the events are %q", said)
+	if got := s.said(said); len(got) != 1 {
+		s.t.Errorf("the events are %q, want one that says %q", s.said(""), said)
 	}
 
 	auto := withTarget(s.addService("auto", 80), "auto")

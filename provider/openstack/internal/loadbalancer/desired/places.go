@@ -29,6 +29,8 @@ type Cloud interface {
 	ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error)
 	// HasRouter reports whether a router has a port in a subnet.
 	HasRouter(ctx context.Context, subnetID, routerID string) (bool, error)
+	// IsNextHop reports whether packets from a subnet to a range go to a router.
+	IsNextHop(ctx context.Context, subnetID, routerID string, to netip.Prefix) (bool, error)
 	// IsExternal reports whether a network is external.
 	IsExternal(ctx context.Context, networkID string) (bool, error)
 	// ServerAddresses returns the fixed addresses of servers by their IDs.
@@ -48,14 +50,24 @@ func (e *UnseenSubnetError) Error() string {
 	return "Neutron: subnet " + e.ID + " does not exist, or the project does not see it"
 }
 
-// UnroutedPodsError is returned by [Resolve] for pods as members, if the router that leads to them
-// has no port in the subnet of the load balancer.
-type UnroutedPodsError struct{ SubnetID, RouterID string }
+// UnroutedPodsError is returned by [Resolve] for pods as members, if the packets of the load
+// balancer to them do not go to the router that leads there. Without a Range the router has no port
+// in the subnet of the load balancer.
+type UnroutedPodsError struct {
+	SubnetID, RouterID string
+	// Range is the range of pods that has another next hop.
+	Range netip.Prefix
+}
 
 // Error implements error.
 func (e *UnroutedPodsError) Error() string {
+	why := "has no port in the subnet " + e.SubnetID + " of the load balancer"
+	if e.Range.IsValid() {
+		why = "is not the next hop to " + e.Range.String() + " in the subnet " + e.SubnetID +
+			" of the load balancer, by its gateway and host routes"
+	}
 	return "router " + e.RouterID + ", which has the routes to the pods ([Route] router-id in " +
-		"cloud.conf), has no port in the subnet " + e.SubnetID + " of the load balancer"
+		"cloud.conf), " + why
 }
 
 func impossible(format string, arguments ...any) error {
@@ -154,8 +166,8 @@ func (r *resolver) vip(ctx context.Context) error {
 	return nil
 }
 
-// routeToPods checks that the router of the pods has a port in the subnet of each VIP that forwards
-// to pods. The subnet is unknown before the creation if only its network or a port is named.
+// routeToPods checks that the packets of each VIP that forwards to pods go to the router of the
+// pods. The subnet is unknown before the creation if only its network or a port is named.
 func (r *resolver) routeToPods(ctx context.Context) error {
 	if r.Pods == nil || r.Pods.RouterID == "" {
 		return nil
@@ -168,12 +180,38 @@ func (r *resolver) routeToPods(ctx context.Context) error {
 		if vip.SubnetID == "" {
 			continue
 		}
-		has, err := r.cloud.HasRouter(ctx, vip.SubnetID, r.Pods.RouterID)
+		if err := r.routeFrom(ctx, vip.SubnetID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// routeFrom checks that the router of the pods has a port in a subnet and, if the load balancer
+// sends packets of its own, that these go to the router. A load balancer that keeps the client's
+// address sends none: each router of the subnet forwards the client's packets to the members.
+func (r *resolver) routeFrom(ctx context.Context, subnetID string) error {
+	unrouted := &UnroutedPodsError{SubnetID: subnetID, RouterID: r.Pods.RouterID}
+	has, err := r.cloud.HasRouter(ctx, subnetID, r.Pods.RouterID)
+	switch {
+	case err != nil:
+		return err
+	case !has:
+		return unrouted
+	case r.Features.KeepsClientAddress:
+		return nil
+	}
+	for _, pods := range r.Pods.Ranges {
+		if familyOf(pods.Addr()) != r.family() {
+			continue
+		}
+		takes, err := r.cloud.IsNextHop(ctx, subnetID, r.Pods.RouterID, pods)
 		if err != nil {
 			return err
 		}
-		if !has {
-			return &UnroutedPodsError{SubnetID: vip.SubnetID, RouterID: r.Pods.RouterID}
+		if !takes {
+			unrouted.Range = pods
+			return unrouted
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/neutron"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/octavia"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
 // pod returns a ready endpoint of a node.
@@ -342,6 +344,35 @@ func TestResolve_PodsOfOneFamilyAreReached_OVNHasNoVIPOfTheOther(t *testing.T) {
 		if err != nil || len(places.AdditionalVIPs) != want {
 			t.Errorf("%s: found %+v, %v", ranges, places, err)
 		}
+	}
+}
+
+// An amphora sends packets to pods by the gateway of its subnet. With ovn each router of the subnet
+// forwards those of clients.
+func TestResolve_PodsRouterIsNotTheGateway_OnlyOVNReachesThem(t *testing.T) {
+	s := newSite(t)
+	s.AddRouter(openstacktest.Router{Subnets: []string{s.frontV4}})
+	router := s.AddRouter(openstacktest.Router{})
+	s.AddPort(openstacktest.Port{
+		NetworkID: s.front, DeviceID: router, DeviceOwner: "network:router_interface",
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: s.frontV4, Address: "172.16.0.254"}},
+	})
+	in := Input{
+		Service: service(v1.IPv4Protocol),
+		Pods: &Pods{RouterID: router, Ranges: []netip.Prefix{
+			netip.MustParsePrefix("fd00:244::/32"), netip.MustParsePrefix("10.244.0.0/16"),
+		}},
+		Settings: settings.Settings{Internal: true, SubnetID: s.frontV4},
+		Features: latest(),
+	}
+	var unrouted *UnroutedPodsError
+	_, _, err := Resolve(t.Context(), s.api, in, nil)
+	if !errors.As(err, &unrouted) || unrouted.Range.String() != "10.244.0.0/16" {
+		t.Errorf("with amphora: %v", err)
+	}
+	in.Features = ovn()
+	if _, _, err := Resolve(t.Context(), s.api, in, nil); err != nil {
+		t.Errorf("with ovn: %v", err)
 	}
 }
 

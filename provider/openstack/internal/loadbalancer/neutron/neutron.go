@@ -32,8 +32,8 @@ import (
 // These are the times for which subnets, addresses and certificates are cached: only operators
 // change them. Absence is not cached.
 const (
-	// subnetAge is for immutable fields of a subnet, such as its CIDR, and for the addresses of
-	// servers.
+	// subnetAge is for fields of a subnet that rarely or never change, such as its CIDR, and for
+	// the addresses of servers.
 	subnetAge = 10 * time.Minute
 	// networkAge is for lists of networks and subnets, with names and tags.
 	networkAge = 10 * time.Minute

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -63,7 +64,10 @@ func (a *API) readNetworks(
 
 func (a *API) subnetsBy(ctx context.Context, attribute string, values []string) ([]Subnet, error) {
 	return listBy[Subnet](ctx, a, "subnets", "subnets", attribute, values, url.Values{
-		"fields": {"id", "name", "network_id", "cidr", "ip_version", "tags", "created_at"},
+		"fields": {
+			"id", "name", "network_id", "cidr", "ip_version", "tags", "created_at", "gateway_ip",
+			"host_routes",
+		},
 	})
 }
 
@@ -126,12 +130,37 @@ func (a *API) HasRouter(ctx context.Context, subnetID, routerID string) (bool, e
 	return slices.ContainsFunc(routers, func(r router) bool { return r.ID == routerID }), err
 }
 
+// IsNextHop reports whether packets from servers in a subnet to a range go to a router, by the host
+// routes and the gateway of the subnet. A port of the router in the subnet is enough if the project
+// does not see the subnet, or if the next hop is a link-local address, which Neutron does not show
+// at ports. The answer is cached for 10 min.
+func (a *API) IsNextHop(
+	ctx context.Context, subnetID, routerID string, to netip.Prefix,
+) (bool, error) {
+	routers, _, err := a.routers.One(ctx, subnetID)
+	if err != nil {
+		return false, err
+	}
+	i := slices.IndexFunc(routers, func(r router) bool { return r.ID == routerID })
+	if i < 0 {
+		return false, nil
+	}
+	subnet, isSeen, err := a.subnets.One(ctx, subnetID)
+	if err != nil || !isSeen {
+		return err == nil, err
+	}
+	hop := subnet.nextHop(to)
+	return hop.IsLinkLocalUnicast() || slices.Contains(routers[i].addresses, hop), nil
+}
+
 // router is a router with its gateway.
 type router struct {
 	ID      string `json:"id"`
 	Gateway struct {
 		NetworkID string `json:"network_id"`
 	} `json:"external_gateway_info"`
+	// addresses are those of its ports in the subnet.
+	addresses []netip.Addr
 }
 
 func (r router) identifier() string { return r.ID }
@@ -141,6 +170,8 @@ type routerPort struct {
 	ID          string `json:"id"`
 	DeviceID    string `json:"device_id"`
 	DeviceOwner string `json:"device_owner"`
+	// Addresses are the fixed addresses.
+	Addresses []Address `json:"fixed_ips"`
 }
 
 func (p routerPort) identifier() string { return p.ID }
@@ -152,16 +183,24 @@ func (a *API) readRouters(ctx context.Context, subnets []string) (map[string][]r
 	found := map[string][]router{}
 	for _, subnet := range subnets {
 		ports, err := list[routerPort](ctx, a, "ports", "ports", url.Values{
-			"fixed_ips": {"subnet_id=" + subnet}, "fields": {"id", "device_id", "device_owner"},
+			"fixed_ips": {"subnet_id=" + subnet},
+			"fields":    {"id", "device_id", "device_owner", "fixed_ips"},
 		})
 		if err != nil {
 			return nil, err
 		}
 		var ids []string
+		addresses := map[string][]netip.Addr{} // by router
 		for _, p := range ports {
-			if strings.HasPrefix(p.DeviceOwner, "network:") &&
-				strings.Contains(p.DeviceOwner, "router") {
-				ids = append(ids, p.DeviceID)
+			if !strings.HasPrefix(p.DeviceOwner, "network:") ||
+				!strings.Contains(p.DeviceOwner, "router") {
+				continue
+			}
+			ids = append(ids, p.DeviceID)
+			for _, fixed := range p.Addresses {
+				if address, err := netip.ParseAddr(fixed.IP); err == nil {
+					addresses[p.DeviceID] = append(addresses[p.DeviceID], address)
+				}
 			}
 		}
 		if len(ids) == 0 {
@@ -171,6 +210,9 @@ func (a *API) readRouters(ctx context.Context, subnets []string) (map[string][]r
 			url.Values{"fields": {"id", "external_gateway_info"}})
 		if err != nil {
 			return nil, err
+		}
+		for i, r := range found[subnet] {
+			found[subnet][i].addresses = addresses[r.ID]
 		}
 	}
 	return found, nil

@@ -3,6 +3,7 @@ package neutron
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"testing"
 	"time"
@@ -175,6 +176,80 @@ func TestGivesFloatingIPs_EachNetwork_IsUsableOrNot(t *testing.T) {
 		if got := givesFloatingIPs(externalNetwork{ID: "n", Subnets: c.has},
 			c.seen); got != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// The router has the address .254 in each subnet.
+func TestIsNextHop_EachSubnet_IsByHostRoutesAndGateway(t *testing.T) {
+	s := newSite(t)
+	const router, other = "10.9.0.254", "10.9.0.253"
+	to := func(destination, hop string) openstacktest.Route {
+		return openstacktest.Route{Destination: destination, NextHop: hop}
+	}
+	for name, c := range map[string]struct {
+		subnet openstacktest.Subnet
+		want   bool
+	}{
+		"gateway":         {openstacktest.Subnet{Gateway: router}, true},
+		"another gateway": {openstacktest.Subnet{}, false},
+		"no gateway":      {openstacktest.Subnet{NoGateway: true}, false},
+		"route": {openstacktest.Subnet{
+			HostRoutes: []openstacktest.Route{to("10.244.0.0/16", router)},
+		}, true},
+		"route around": {openstacktest.Subnet{
+			HostRoutes: []openstacktest.Route{to("10.0.0.0/8", router)},
+		}, true},
+		"route of a part": {openstacktest.Subnet{
+			HostRoutes: []openstacktest.Route{to("10.244.1.0/24", router)},
+		}, false},
+		"route of another range": {openstacktest.Subnet{
+			HostRoutes: []openstacktest.Route{to("10.245.0.0/16", router)},
+		}, false},
+		"gateway, and a route elsewhere": {openstacktest.Subnet{
+			Gateway: router, HostRoutes: []openstacktest.Route{to("10.244.0.0/16", other)},
+		}, false},
+		"two routes": {openstacktest.Subnet{HostRoutes: []openstacktest.Route{
+			to("10.244.0.0/16", router), to("10.0.0.0/8", other),
+		}}, true},
+	} {
+		c.subnet.NetworkID = s.AddNetwork(openstacktest.Network{})
+		c.subnet.CIDR = "10.9.0.0/24"
+		subnet := s.AddSubnet(c.subnet)
+		id := s.AddRouter(openstacktest.Router{})
+		for address, device := range map[string]string{
+			router: id, other: s.AddRouter(openstacktest.Router{}),
+		} {
+			s.AddPort(openstacktest.Port{
+				NetworkID: c.subnet.NetworkID, DeviceID: device,
+				DeviceOwner: "network:router_interface",
+				FixedIPs:    []openstacktest.FixedIP{{SubnetID: subnet, Address: address}},
+			})
+		}
+		got, err := s.IsNextHop(t.Context(), subnet, id, netip.MustParsePrefix("10.244.0.0/16"))
+		if err != nil || got != c.want {
+			t.Errorf("%s: %t, %v", name, got, err)
+		}
+	}
+}
+
+// The gateway of an IPv6 subnet may be the link-local address of the router.
+func TestIsNextHop_GatewayIsLinkLocal_APortOfTheRouterIsEnough(t *testing.T) {
+	s := newSite(t)
+	subnet := s.AddSubnet(openstacktest.Subnet{
+		NetworkID: s.internal, CIDR: "fd00::/64", Gateway: "fe80::1",
+	})
+	id := s.AddRouter(openstacktest.Router{})
+	s.AddPort(openstacktest.Port{
+		NetworkID: s.internal, DeviceID: id, DeviceOwner: "network:router_interface",
+		FixedIPs: []openstacktest.FixedIP{{SubnetID: subnet, Address: "fd00::9"}},
+	})
+	pods := netip.MustParsePrefix("fd00:244::/56")
+	for router, want := range map[string]bool{
+		id: true, s.AddRouter(openstacktest.Router{}): false,
+	} {
+		if got, err := s.IsNextHop(t.Context(), subnet, router, pods); err != nil || got != want {
+			t.Errorf("%t, %v, want %t", got, err, want)
 		}
 	}
 }

@@ -164,10 +164,37 @@ type Subnet struct {
 	NetworkID string   `json:"network_id"`
 	CIDR      string   `json:"cidr"`
 	Tags      []string `json:"tags"`
+	// Gateway is the address of the router of servers in the subnet; "" for none.
+	Gateway string `json:"gateway_ip"`
+	// HostRoutes are the further routes of servers in the subnet.
+	HostRoutes []HostRoute `json:"host_routes"`
 	// CreatedAt is a time in RFC 3339; "" if Neutron does not show it.
 	CreatedAt string `json:"created_at"`
 	// IPv6 is false for IPv4.
 	IPv6 bool `json:"-"`
+}
+
+// HostRoute is a route of servers in a subnet.
+type HostRoute struct {
+	Destination string `json:"destination"`
+	NextHop     string `json:"nexthop"`
+}
+
+// nextHop returns the next hop to a range: that of the smallest host route around it, or else the
+// gateway. Without either it returns the zero address.
+func (s Subnet) nextHop(to netip.Prefix) netip.Addr {
+	hop, _ := netip.ParseAddr(s.Gateway)
+	bits := -1
+	for _, route := range s.HostRoutes {
+		around, err := netip.ParsePrefix(route.Destination)
+		if err != nil || around.Bits() <= bits || around.Bits() > to.Bits() ||
+			!around.Contains(to.Addr()) {
+			continue
+		}
+		bits = around.Bits()
+		hop, _ = netip.ParseAddr(route.NextHop)
+	}
+	return hop
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -11,7 +11,7 @@ type AddressRange struct {
 	Last  string `json:"end"`
 }
 
-// Route is a route of a router.
+// Route is a route of a router, or of the servers in a subnet.
 type Route struct {
 	// Destination is a CIDR.
 	Destination string `json:"destination"`
@@ -34,9 +34,11 @@ type Subnet struct {
 	Gateway   string `api:"gateway_ip,null"`
 	NoGateway bool
 	// Pools are the ranges from which addresses are chosen. Default: all but the gateway's.
-	Pools  []AddressRange `api:"allocation_pools,nofilter"`
-	NoDHCP bool           `api:"enable_dhcp,not"`
-	Tags   []string       `api:"tags,ro,feature=standard-attr-tag"`
+	Pools []AddressRange `api:"allocation_pools,nofilter"`
+	// HostRoutes are further routes of the servers in the subnet.
+	HostRoutes []Route  `api:"host_routes,nofilter"`
+	NoDHCP     bool     `api:"enable_dhcp,not"`
+	Tags       []string `api:"tags,ro,feature=standard-attr-tag"`
 	Stamps
 }
 
