@@ -67,6 +67,15 @@ func Staying(nodes []*v1.Node, otherTaints ...string) []*v1.Node {
 	})
 }
 
+// LacksRoute reports whether a route controller has found no route to the pods of a node. Network
+// plugins write other reasons.
+func LacksRoute(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeNetworkUnavailable && c.Status == v1.ConditionTrue &&
+			c.Reason == "NoRouteCreated"
+	})
+}
+
 // IsNew reports whether a node waits for its initialization by the cloud-node-controller.
 func IsNew(node *v1.Node) bool { return hasTaint(node, api.TaintExternalCloudProvider) }
 

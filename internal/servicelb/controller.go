@@ -24,6 +24,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/internal/rights"
@@ -264,8 +265,12 @@ func (c *Controller) nodeChanged(before, after any) {
 	was, hasWas := before.(*v1.Node)
 	is, hasIs := after.(*v1.Node)
 	switch {
-	case hasWas && hasIs && c.sameMember(was, is),
-		!hasWas && (!hasIs || !c.isCandidate(is)),
+	case hasWas && hasIs && c.sameMember(was, is):
+		if c.isCandidate(is) && members.LacksRoute(was) != members.LacksRoute(is) {
+			c.routeChanged()
+		}
+		return
+	case !hasWas && (!hasIs || !c.isCandidate(is)),
 		!hasIs && !c.isCandidate(was):
 		return
 	}

@@ -3,6 +3,8 @@ package servicelb
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -192,6 +194,17 @@ func (c *Controller) endpointsChanged(key types.NamespacedName) {
 	}
 	last.endpointsVersion++
 	c.moved.AddAfter(key, last.nextUpdate().Sub(now))
+}
+
+// routeChanged queues all Services whose load balancers have endpoints as members: only these
+// depend on the routes to pods.
+func (c *Controller) routeChanged() {
+	c.mu.Lock()
+	keys := slices.Collect(maps.Keys(c.served))
+	c.mu.Unlock()
+	for _, key := range keys {
+		c.endpointsChanged(key)
+	}
 }
 
 // callEnsure calls the provider.

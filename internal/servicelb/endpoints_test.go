@@ -184,6 +184,33 @@ func TestEndpoints_Wanted_ComeWithTheNodes(t *testing.T) {
 	})
 }
 
+// A load balancer that forwards to pods depends on the routes to them, and another one does not.
+func TestEndpoints_RouteOfANodeChanges_AreUpdated(t *testing.T) {
+	inWorld(t, false, func(w *world) {
+		w.wants = annotated
+		defer w.start(onlyDefault).stop()
+		w.setEndpoints("web", "10.0.0.1")
+		w.add("web", annotate)
+		w.add("plain")
+		w.wait(10 * time.Second)
+		for _, status := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
+			w.forgetCalls()
+			w.changeNode("node-1", func(n *v1.Node) {
+				n.Status.Conditions = []v1.NodeCondition{
+					{Type: v1.NodeReady, Status: v1.ConditionTrue},
+					{
+						Type: v1.NodeNetworkUnavailable, Status: status, Reason: "NoRouteCreated",
+					},
+				}
+			})
+			w.wait(10 * time.Second)
+			if err := want("calls", w.methods(), []string{"update endpoints"}); err != nil {
+				w.t.Error(status, err)
+			}
+		}
+	})
+}
+
 func TestEndpoints_OfAnotherServiceOrUnchanged_LeadToNoCall(t *testing.T) {
 	inWorld(t, false, func(w *world) {
 		w.wants = annotated

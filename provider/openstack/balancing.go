@@ -84,7 +84,8 @@ func newBalancing(cfg cloudconf.Config, env ccm.ProviderEnv, clients *client.Cli
 	return b
 }
 
-// routesOf returns the routes that the route controller writes. --cluster-cidr limits them.
+// routesOf returns the routes that the route controller writes. --cluster-cidr limits them. If the
+// controller is not selected, another program runs it ([ccm.Config.ConfigureCloudRoutes]).
 func routesOf(routerID string, cfg ccm.Config) loadbalancer.Routes {
 	cidrs, err := cloudcontrollers.ParseClusterCIDRs(cfg.ClusterCIDR)
 	if err != nil || routerID == "" || !cfg.ConfigureCloudRoutes {

@@ -279,8 +279,10 @@ func loadBalancer(l *LoadBalancer) section {
 				"The CIDRs of pod addresses that the router of the load balancers' subnet leads "+
 					"to, and whose packets the nodes' ports accept, by another component than "+
 					"fxccm, such as BGP. Not given: those of --cluster-cidr, if fxccm writes "+
-					"routes ([Route] router-id) to that router. Pods are members only in these "+
-					"ranges, and at addresses of their nodes.", cidrs(wrong("must be comma-separated CIDRs"))),
+					"routes ([Route] router-id) to that router, or leaves that to another route "+
+					"controller (--controllers=*,-node-route-controller). Pods are members only "+
+					"in these ranges, and at addresses of their nodes.",
+				cidrs(wrong("must be comma-separated CIDRs"))),
 			truth("provider-needs-no-node-ports", &l.ProviderNeedsNoNodePorts,
 				"Octavia's provider forwards to a node at the port of the Service, such as "+
 					"through a tunnel. Nodes are then members at that port if it has no node port "+

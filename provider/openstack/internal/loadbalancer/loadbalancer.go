@@ -98,7 +98,8 @@ type Config struct {
 	Trouble *trouble.Report
 }
 
-// Routes are the ranges of pods to which fxccm writes routes. The zero value: it writes none.
+// Routes are the ranges of pods to which the route controller, of fxccm or of another program,
+// writes routes. The zero value: it writes none.
 type Routes struct {
 	RouterID string
 	Ranges   []netip.Prefix

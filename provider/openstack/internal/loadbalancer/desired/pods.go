@@ -25,8 +25,9 @@ type Pods struct {
 	// them is a member only at an address of its node (hostNetwork): a user who writes
 	// EndpointSlices must not direct a load balancer to any address of the cloud.
 	Ranges []netip.Prefix
-	// RouterID is the router to which fxccm writes the routes to Ranges. "": the operator declares
-	// that the load balancers' router leads to them.
+	// RouterID is the router with the route controller's routes to Ranges. Pods of a node without a
+	// route are not members. "": the operator declares that the load balancers' router leads to
+	// Ranges.
 	RouterID string
 }
 
@@ -42,7 +43,7 @@ type endpoints struct {
 	members []members.Endpoint
 	// hasUnreached: others have an address that the load balancer must not forward to.
 	hasUnreached bool
-	// hasElsewhere: others are on nodes that may not be members.
+	// hasElsewhere: others are on nodes that may not be members, or to which no route leads.
 	hasElsewhere bool
 }
 
@@ -53,7 +54,9 @@ func (b *builder) endpointsAt(port v1.ServicePort) (at endpoints) {
 	mayBeMember := func(each members.Endpoint) bool {
 		host, isHost := hosts[each.Node]
 		switch {
-		case !isHost && each.Node != "":
+		case !isHost && each.Node != "",
+			b.Pods.RouterID != "" && isHost && members.LacksRoute(host.Node) &&
+				!isAddressOf(host.Node, each.Address):
 			at.hasElsewhere = true
 			return false
 		case !b.reaches(each, host.Node):
@@ -106,9 +109,12 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 	if !isReachable(endpoint.Address) {
 		return false
 	}
-	return b.isInRange(endpoint) || host != nil &&
-		slices.ContainsFunc(reachableAddresses(host, familyOf(endpoint.Address)),
-			func(text string) bool { return SameAddress(text, endpoint.Address.String()) })
+	return b.isInRange(endpoint) || host != nil && isAddressOf(host, endpoint.Address)
+}
+
+func isAddressOf(node *v1.Node, address netip.Addr) bool {
+	return slices.ContainsFunc(reachableAddresses(node, familyOf(address)),
+		func(text string) bool { return SameAddress(text, address.String()) })
 }
 
 func (b *builder) isInRange(endpoint members.Endpoint) bool {
@@ -182,7 +188,8 @@ func (b *builder) warnLeftOut() {
 	case all.hasElsewhere && len(all.members) == 0:
 		b.warn(events.WithoutMembers, "the load balancer has no members: all endpoints of the "+
 			"Service are on nodes that are excluded from load balancers, do not match "+
-			"node-selector, or are in another region; move pods to other nodes")
+			"node-selector, are in another region, or have no route to their pods (condition "+
+			"NetworkUnavailable); move pods to other nodes")
 	}
 }
 

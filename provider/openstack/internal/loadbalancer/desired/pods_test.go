@@ -55,6 +55,18 @@ func withSecondFamily(in *Input) {
 	in.Pods.Endpoints = append(in.Pods.Endpoints, &second)
 }
 
+// withoutRoute makes the route controller lead to pods. It has no route to those of the node n1.
+func withoutRoute(in *Input) {
+	in.Pods.RouterID = "router"
+	in.Nodes[0].Status.Conditions = []v1.NodeCondition{
+		{Type: v1.NodeReady, Status: v1.ConditionTrue},
+		{
+			Type: v1.NodeNetworkUnavailable, Status: v1.ConditionTrue,
+			Reason: "NoRouteCreated",
+		},
+	}
+}
+
 func podMember(name, address string, weight int) octavia.Member {
 	return octavia.Member{
 		Name: name, Address: address, Port: 8080, SubnetID: "member subnet", Weight: weight,
@@ -124,6 +136,31 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 			},
 			[]octavia.Member{},
 			[]string{"LoadBalancerWithoutMembers!"},
+		},
+		"on a node without a route": {
+			[]func(*Input){
+				withPods(pod("n1", "10.244.1.1"), pod("n2", "10.244.2.1")), withoutRoute,
+			},
+			[]octavia.Member{podMember("n2", "10.244.2.1", 1)},
+			nil,
+		},
+		"only on a node without a route": {
+			[]func(*Input){withPods(pod("n1", "10.244.1.1")), withoutRoute},
+			[]octavia.Member{},
+			[]string{"LoadBalancerWithoutMembers!"},
+		},
+		"of the host's network, on a node without a route": {
+			[]func(*Input){withPods(pod("n1", "10.0.0.1")), withoutRoute},
+			[]octavia.Member{podMember("n1", "10.0.0.1", 1)},
+			nil,
+		},
+		"on a node without a route of fxccm's, in declared ranges": {
+			[]func(*Input){
+				withPods(pod("n1", "10.244.1.1")), withoutRoute,
+				func(in *Input) { in.Pods.RouterID = "" },
+			},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			nil,
 		},
 		"one that drains, and a ready one elsewhere": {
 			[]func(*Input){withPods(leaving(pod("n1", "10.244.1.1")), pod("n9", "10.244.9.1"))},
