@@ -163,10 +163,15 @@ func (o *openStack) memberAddresses() (all []string) {
 	return all
 }
 
-// members is how many members the requests have that replace all members of a pool.
+// members is how many members the requests write: all members of a pool, or a single one.
 func (c calls) members() (n int, err error) {
 	for _, call := range c {
-		if call.Method != http.MethodPut || !strings.HasSuffix(call.Path, "/members") {
+		_, single, isOfMembers := strings.Cut(call.Path, "/members")
+		switch {
+		case !isOfMembers || call.Method == http.MethodGet:
+			continue
+		case single != "" || call.Method != http.MethodPut:
+			n++
 			continue
 		}
 		var body struct {
