@@ -178,6 +178,50 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	})
 }
 
+// OCCM does not know share-as: it creates a load balancer for each Service. That of the first one
+// becomes the shared one, with its address.
+func TestTakeover_ServiceHasAShareName_KeepsItsAddressAndAnotherServiceJoins(t *testing.T) {
+	t.Parallel()
+	o := newOCCM(t, "shared")
+	const podCIDR = "10.244.1.0/24"
+	server := o.AddServers([]string{"node-1"})[0]
+	node := o.node(server, o.Zones[0], podCIDR, nil)
+	o.route(server, podCIDR)
+	shares := ccmtest.ServiceAnnotation(prefix+"share-as", "web")
+	first := o.created("first", shares)
+	id, address := o.serve(first, []*corev1.Node{node})
+	o.told(first, id, address)
+	before := o.inventory()
+
+	o.run()
+	o.waitTagged()
+	o.waitCompared(0)
+	o.Wait("the load balancer has the tag of its share name", func() error {
+		tags := texts(o.inventory()["load balancer "+id]["tags"])
+		if !slices.ContainsFunc(tags,
+			func(tag string) bool { return strings.HasPrefix(tag, "fxccm-share=") }) {
+			return fmt.Errorf("it has %q", tags)
+		}
+		return nil
+	})
+	o.wantOnlyTags(before)
+
+	o.create("second", ccmtest.ServicePorts(443), shares)
+	o.waitServed()
+	for _, service := range o.services() {
+		if got := service.Annotations[annotationID]; got != id {
+			t.Errorf("Service %s has load balancer %s, want OCCM's %s", service.Name, got, id)
+		}
+		if got := service.Status.LoadBalancer.Ingress[0].IP; got != address {
+			t.Errorf("Service %s has the address %s, want %s", service.Name, got, address)
+		}
+		o.wantNoWarnings(service)
+	}
+	if found := o.inventory().Of("load balancer"); len(found) != 1 {
+		t.Errorf("%d load balancers, want 1", len(found))
+	}
+}
+
 // A feature is a Service that uses some of OCCM's features.
 type feature struct {
 	name    string
