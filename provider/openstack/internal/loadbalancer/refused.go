@@ -89,61 +89,35 @@ func (r *reconciler) mentionsPort(message string) bool {
 	return lb != nil && lb.VIP.PortID != "" && mentions(message, lb.VIP.PortID)
 }
 
-// optionAddress is the option of the requested addresses, which a field of the spec may request.
-const optionAddress = "address"
-
-// cloudSetting is a setting whose value the cloud may refuse.
-type cloudSetting struct {
-	option, value string
-	// field is how services call it in texts that do not have the value; "" for none.
-	field string
-}
-
-func (r *reconciler) cloudSettings() []cloudSetting {
-	s := r.settings
-	return []cloudSetting{
-		{optionAddress, s.Address, "floating_ip_address"},
-		{optionAddress, s.AdditionalAddress, ""},
-		{"floating-subnet-id", s.FloatingSubnetID, ""},
-		{"floating-network-id", s.FloatingNetworkID, ""},
-		{"port-id", s.PortID, ""},
-		{"subnet-id", s.SubnetID, ""},
-		{"network-id", s.NetworkID, "Supplied network"},
-		{"additional-subnet-id", s.AdditionalSubnetID, "VIP subnets"},
-		{"member-subnet-id", cmp.Or(s.MemberSubnetID, s.DefaultMemberSubnetID), ""},
-		{"flavor-id", s.FlavorID, "flavor_id"},
-		{"availability-zone", s.AvailabilityZone, "availability zone"},
-		{"default-tls-container-ref", s.TLSContainer, ""},
-		{"tls-versions", strings.Join(s.TLSVersions, " "), "TLS versions"},
-		{"lb-method", s.Algorithm, ""},
-		{"lb-provider", s.Provider, ""},
-		{"health-monitor-delay", plan.ChosenDelay(s.MonitorDelay), "request delay value"},
-	}
-}
-
 // settingOf returns the setting that the service's message is about, by its value or by the field
 // of the request; "" for none. Only what the step's request contains counts.
 func (r *reconciler) settingOf(f *failure.Error, step plan.Step) string {
 	chosen, message := plan.ChosenIn(step), f.Refusal()
-	return r.firstSetting(func(each cloudSetting) bool {
-		return slices.Contains(chosen, each.value) && (mentions(message, each.value) ||
-			each.field != "" && mentions(message, each.field))
+	return r.firstSetting(func(each settings.Refusable) bool {
+		return slices.Contains(chosen, each.Value) && (mentions(message, each.Value) ||
+			each.Words != "" && mentions(message, each.Words))
 	})
 }
 
 // settingWith returns the setting with a value; "" for none.
 func (r *reconciler) settingWith(value string) string {
-	return r.firstSetting(func(each cloudSetting) bool { return each.value == value })
+	return r.firstSetting(func(each settings.Refusable) bool { return each.Value == value })
 }
 
-func (r *reconciler) firstSetting(fits func(cloudSetting) bool) string {
-	for _, each := range r.cloudSettings() {
-		switch {
-		case each.value == "" || !fits(each):
-		case each.option == optionAddress:
-			return settings.AddressSource(r.service, each.value)
-		default:
-			return r.nameOf(each.option)
+// firstSetting returns the first setting with a value that fits, the requested addresses before all
+// others.
+func (r *reconciler) firstSetting(fits func(settings.Refusable) bool) string {
+	for _, each := range []settings.Refusable{
+		{Value: r.settings.Address, Words: "floating_ip_address"},
+		{Value: r.settings.AdditionalAddress},
+	} {
+		if each.Value != "" && fits(each) {
+			return settings.AddressSource(r.service, each.Value)
+		}
+	}
+	for _, each := range r.settings.Refusable() {
+		if each.Value != "" && fits(each) {
+			return r.nameOf(each.Option)
 		}
 	}
 	return ""

@@ -1,6 +1,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -564,11 +565,14 @@ func TestFailure_CloudDoesNotAnswer_TextIsShortAndStays(t *testing.T) {
 
 // A field that is tagged as chosen fails here until refusals of its value name the setting.
 func TestRefused_EachFieldThatASettingChooses_IsNamedByTheSetting(t *testing.T) {
-	chosenBy := map[string]string{
-		"provider": "Provider", "flavor_id": "FlavorID", "availability_zone": "AvailabilityZone",
-		"vip_address": "Address", "vip_port_id": "PortID", "vip_subnet_id": "SubnetID",
-		"vip_network_id": "NetworkID", "default_tls_container_ref": "TLSContainer",
-		"tls_versions": "TLSVersions", "lb_algorithm": "Algorithm", "subnet_id": "MemberSubnetID",
+	// A newer option has the name of the field.
+	older := map[string]string{
+		"provider": "lb-provider", "lb_algorithm": "lb-method", "subnet_id": "member-subnet-id",
+		"vip_port_id": "port-id", "vip_subnet_id": "subnet-id", "vip_network_id": "network-id",
+	}
+	var refusable []string
+	for _, each := range (settings.Settings{}).Refusable() {
+		refusable = append(refusable, each.Option)
 	}
 	for _, object := range []reflect.Type{
 		reflect.TypeFor[octavia.LoadBalancer](), reflect.TypeFor[octavia.Listener](),
@@ -580,20 +584,41 @@ func TestRefused_EachFieldThatASettingChooses_IsNamedByTheSetting(t *testing.T) 
 				continue
 			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			r := &reconciler{request: request{service: &v1.Service{}}, of: &LoadBalancers{}}
-			setting := reflect.ValueOf(&r.settings).Elem().FieldByName(chosenBy[name])
-			switch {
-			case !setting.IsValid():
-				t.Errorf("no setting chooses %s of %s", name, object)
-				continue
-			case setting.Kind() == reflect.String:
-				setting.SetString("value")
-			default:
-				setting.Set(reflect.ValueOf([]string{"value"}))
+			option := cmp.Or(older[name], strings.ReplaceAll(name, "_", "-"))
+			if option != "vip-address" && !slices.Contains(refusable, option) {
+				t.Errorf("a refusal of %s of %s names no setting: declare %s refusable", name,
+					object, option)
 			}
-			if r.settingWith("value") == "" {
-				t.Errorf("a refusal of %s of %s names no setting", name, object)
-			}
+		}
+	}
+}
+
+// A text that names several settings is about the narrowest of them.
+func TestRefused_MessageNamesSeveralSettings_TheNarrowestIsMeant(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings settings.Settings
+		want     string
+	}{
+		"port and subnet":    {settings.Settings{PortID: "same", SubnetID: "same"}, "port-id"},
+		"subnet and network": {settings.Settings{SubnetID: "same", NetworkID: "same"}, "subnet-id"},
+		"floating subnet and its network": {
+			settings.Settings{FloatingSubnetID: "same", FloatingNetworkID: "same"},
+			"floating-subnet-id",
+		},
+		"flavor and provider": {settings.Settings{FlavorID: "same", Provider: "same"}, "flavor-id"},
+		"versions":            {settings.Settings{TLSVersions: []string{"same"}}, "tls-versions"},
+		"several":             {settings.Settings{TLSVersions: []string{"a", "b"}}, ""},
+		"member subnet":       {settings.Settings{DefaultMemberSubnetID: "same"}, "subnet-id"},
+	} {
+		r := &reconciler{
+			request: request{service: &v1.Service{}}, settings: c.settings, of: &LoadBalancers{},
+		}
+		want := c.want
+		if want != "" {
+			want = "option " + want + " of cloud.conf"
+		}
+		if got := r.settingWith("same"); got != want {
+			t.Errorf("%s: %q is named, want %q", name, got, want)
 		}
 	}
 }

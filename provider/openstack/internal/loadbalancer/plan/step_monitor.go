@@ -61,11 +61,9 @@ func chosenForMonitor(m *octavia.Monitor) []string {
 	if m == nil {
 		return nil
 	}
-	return []string{ChosenDelay(time.Duration(m.Delay) * time.Second)}
+	// With its unit, because the number alone could be any.
+	return []string{(time.Duration(m.Delay) * time.Second).String()}
 }
-
-// ChosenDelay is how [ChosenIn] shows the delay of a monitor: the number alone could be any.
-func ChosenDelay(delay time.Duration) string { return "delay " + delay.String() }
 
 func monitorText(m octavia.Monitor) string {
 	text := fmt.Sprintf("%s (%s, delay %d s, timeout %d s, max_retries %d, max_retries_down %d",

@@ -4,6 +4,7 @@ package settings
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -46,6 +47,38 @@ func table(s *Settings, c cloudconf.LoadBalancer) []row {
 	return all
 }
 
+// Refusable is a setting whose value the cloud may refuse.
+type Refusable struct {
+	// Option is the annotation without its prefix.
+	Option string
+	// Value is as in a request; "" for none.
+	Value string
+	// Words are how services call it in texts that do not have the value; "" for none.
+	Words string
+}
+
+// Refusable returns the settings whose values the cloud may refuse, but no addresses. A text that
+// names several of them is about the first.
+func (s Settings) Refusable() []Refusable {
+	var bound Settings
+	rows := table(&bound, cloudconf.LoadBalancer{}) // it sets defaults
+	bound = s
+	bound.MemberSubnetID = cmp.Or(s.MemberSubnetID, s.DefaultMemberSubnetID)
+	var inner, outer []Refusable
+	for _, row := range rows {
+		e := row.about()
+		each := Refusable{Option: e.optionName(), Value: row.value(), Words: e.refusal}
+		switch {
+		case !e.mayBeRefused:
+		case e.isAround:
+			outer = append(outer, each)
+		default:
+			inner = append(inner, each)
+		}
+	}
+	return append(inner, outer...)
+}
+
 func place(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		entry{
@@ -63,16 +96,17 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 			from("internal-lb", c.InternalLB),
 		annotation(Prefix+"subnet-id", uuidKind(), &s.SubnetID, newBalancer,
 			"The subnet of the load balancer's address. Without `subnet-id` and `network-id`: the subnet of the nodes.").
-			from("subnet-id", c.SubnetID).orClass().
+			from("subnet-id", c.SubnetID).orClass().refusable("").around().
 			names("place a load balancer in a subnet of another owner",
 				"the project's rights in Neutron"),
 		annotation(Prefix+"network-id", uuidKind(), &s.NetworkID, newBalancer,
 			"The network of the load balancer's address.").
-			from("network-id", c.NetworkID).orClass().
+			from("network-id", c.NetworkID).orClass().refusable("Supplied network").around().
 			names("place a load balancer in a network of another owner",
 				"the project's rights in Neutron"),
 		annotation(Prefix+"port-id", uuidKind(), &s.PortID, newBalancer,
 			"An existing Neutron port for the load balancer, which determines its subnet and network. The port must be unused: it has no device, no device owner, and no other load balancer.").
+			refusable("").
 			names("take over the port of a server or another load balancer, with its floating IP",
 				"only an unused port of the project is accepted; the provider never detaches a floating IP of a named port that has no tags of fxccm"),
 		entry{
@@ -86,8 +120,9 @@ func place(s *Settings, c cloudconf.LoadBalancer) []row {
 		},
 		annotation(Prefix+"additional-subnet-id", uuidKind(), &s.AdditionalSubnetID, newBalancer,
 			"The subnet of the second address of a dual-stack Service. Without the annotation: the subnet of the load balancer's network that contains the requested address, or else one of the second family.").
-			isOwn().names("place a load balancer in a subnet of another owner",
-			"the project's rights in Neutron"),
+			refusable("VIP subnets").around().isOwn().
+			names("place a load balancer in a subnet of another owner",
+				"the project's rights in Neutron"),
 	}
 }
 
@@ -95,13 +130,13 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		annotation(Prefix+"floating-network-id", uuidKind(), &s.FloatingNetworkID, newFloatingIP,
 			"The network of the floating IP.").
-			from("floating-network-id", c.FloatingNetworkID).orClass().
+			from("floating-network-id", c.FloatingNetworkID).orClass().refusable("").around().
 			ifEmpty("The external network that the project sees, as if no option named one.").
 			names("take a public address of another external network",
 				"the quota of the project"),
 		annotation(annotationFloatingSubnetID, uuidKind(), &s.FloatingSubnetID, newFloatingIP,
 			"The subnet of the floating IP, in its network. Any of the floating-subnet annotations overrides class and cloud.conf for all three; within one source, the id precedes the others.").
-			from("floating-subnet-id", c.FloatingSubnetID).orClass().
+			from("floating-subnet-id", c.FloatingSubnetID).orClass().refusable("").
 			names("take a public address of a reserved subnet",
 				"the quota of the project"),
 		annotation(annotationFloatingSubnet, subnetPattern(), &s.FloatingSubnet, newFloatingIP,
@@ -130,16 +165,18 @@ func floatingIP(s *Settings, c cloudconf.LoadBalancer) []row {
 func appliance(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		annotation(Prefix+"lb-provider", text(), &s.Provider, newBalancer, "Octavia's provider.").
-			from("lb-provider", c.LBProvider).ifEmpty("The cloud's default.").isOwn().
+			from("lb-provider", c.LBProvider).ifEmpty("The cloud's default.").
+			refusable("").around().isOwn().
 			names("use a provider that the operator reserves",
 				"the providers that Octavia enables"),
 		annotation(Prefix+"flavor-id", uuidKind(), &s.FlavorID, newBalancer, "Octavia's flavor.").
-			from("flavor-id", c.FlavorID).ifEmpty("None.").
+			from("flavor-id", c.FlavorID).ifEmpty("None.").refusable("flavor_id").
 			names("use a larger flavor than the operator grants",
 				"the flavors that Octavia enables"),
 		annotation(Prefix+"availability-zone", text(), &s.AvailabilityZone, newBalancer,
 			"Octavia's availability zone.").
 			from("availability-zone", c.AvailabilityZone).ifEmpty("None.").
+			refusable("availability zone").
 			names("use an availability zone that the operator reserves",
 				"the zones that Octavia enables"),
 		annotation(Prefix+"recreate", truth(), &s.Recreate, atOnce,
@@ -157,11 +194,12 @@ func listeners(s *Settings, c cloudconf.LoadBalancer) []row {
 		annotation(annotationTLSContainer, tlsContainer(), &s.TLSContainer, firstOrLast,
 			"The certificate, by its reference in the key manager. TCP ports become `TERMINATED_HTTPS`. With `container-store = barbican` in cloud.conf it must be a container or a secret of Barbican.").
 			from("default-tls-container-ref", c.DefaultTLSContainerRef).ifEmpty("None.").
+			refusable("").
 			names("serve clients with another owner's certificate and key",
 				"the access rights in Barbican; the content is not read"),
 		annotation(Prefix+"tls-versions", tlsVersions(), &s.TLSVersions, atOnce,
 			"The TLS versions that `TERMINATED_HTTPS` ports accept, with commas between them. Octavia may refuse old ones. The annotation needs such a port and Octavia API 2.17. Without the annotation, a new listener has Octavia's default, and an existing one keeps its versions.").
-			isOwn(),
+			refusable("TLS versions").isOwn(),
 		annotation(Prefix+"x-forwarded-for", truth(), &s.XForwardedFor, listenersAnew,
 			"Insert the client's address as a header. TCP ports become `HTTP`. A Service with this annotation and `proxy-protocol` is refused, as with OCCM."),
 		annotation(Prefix+"x-forwarded-port", truth(), &s.XForwardedPort, listenersAnew,
@@ -196,7 +234,8 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 	return []row{
 		annotation(Prefix+"lb-method", algorithm(), &s.Algorithm, atOnce,
 			"The load balancing algorithm. The ovn provider always uses `SOURCE_IP_PORT`, and an event warns of a requested algorithm that it ignores.").
-			from("lb-method", method).ifEmpty("`ROUND_ROBIN`; with ovn `SOURCE_IP_PORT`."),
+			from("lb-method", method).ifEmpty("`ROUND_ROBIN`; with ovn `SOURCE_IP_PORT`.").
+			refusable(""),
 		annotation(Prefix+"node-selector", nodeSelector(), &s.NodeSelector, atOnce,
 			"Labels of the nodes that become members, or whose pods do: comma-separated `key=value`, or `key` for any value. A node must have all of them.").
 			from("node-selector", ParseNodeSelector(c.NodeSelector)).ifEmpty("All nodes."),
@@ -205,7 +244,7 @@ func members(s *Settings, c cloudconf.LoadBalancer) []row {
 			from("member-target", cmp.Or(c.MemberTarget, TargetNode)).orClass().isOwn(),
 		annotation(Prefix+"member-subnet-id", uuidKind(), &s.MemberSubnetID, membersAnew,
 			"The subnet of members that are nodes; pods are reached from the load balancer's subnet. If neither the annotation, nor the class, nor `member-subnet-id` of cloud.conf is given: `subnet-id` of cloud.conf, or else the subnet of the load balancer.").
-			from("member-subnet-id", c.MemberSubnetID).orClass().
+			from("member-subnet-id", c.MemberSubnetID).orClass().refusable("").around().
 			names("connect the load balancer to a subnet of another owner",
 				"the project's rights in Neutron; the addresses are those of nodes"),
 	}
@@ -221,7 +260,8 @@ func monitors(s *Settings, c cloudconf.LoadBalancer) []row {
 			"Have Octavia check the members. A Service with `externalTrafficPolicy: Local` needs it: without it, nodes that have no endpoint get connections.").
 			from("create-monitor", c.CreateMonitor),
 		annotation(annotationHealthMonitorDelay, seconds(), &s.MonitorDelay, atOnce,
-			"Time between two checks of a member.").from("monitor-delay", delay),
+			"Time between two checks of a member.").from("monitor-delay", delay).
+			refusable("request delay value"),
 		annotation(annotationHealthMonitorTimeout, seconds(), &s.MonitorTimeout, atOnce,
 			"How long a member may take to answer. It should be shorter than the delay: otherwise an event warns, and both are used.").
 			from("monitor-timeout", timeout),
@@ -286,6 +326,8 @@ const (
 type row interface {
 	about() entry
 	read(*reader)
+	// value is the text of the bound field as in a request; "" for none.
+	value() string
 }
 
 // entry holds the texts of the reference page.
@@ -303,6 +345,11 @@ type entry struct {
 	// misuse is what a hostile user could do with an annotation that names an object of the cloud,
 	// and guard what prevents it besides allowed-annotations. "": it names none.
 	misuse, guard string
+	// mayBeRefused: the cloud may refuse the value. refusal is how services call it in texts that
+	// do not have the value; "" for none. isAround: a text that also names another setting is about
+	// the other one.
+	mayBeRefused, isAround bool
+	refusal                string
 
 	// The kind sets these fields.
 	typ, limits string
@@ -311,8 +358,9 @@ type entry struct {
 	preset string
 }
 
-func (e entry) about() entry { return e }
-func (e entry) read(*reader) {}
+func (e entry) about() entry  { return e }
+func (e entry) read(*reader)  {}
+func (e entry) value() string { return "" }
 
 // later describes whether a change takes effect while the Service has a load balancer.
 type later string
@@ -378,6 +426,23 @@ func (s setting[T]) names(misuse, guard string) setting[T] {
 	s.misuse, s.guard = misuse, guard
 	return s
 }
+
+// refusable declares that the cloud may refuse the value, and how services then call it in texts
+// that do not have the value; "" for none.
+func (s setting[T]) refusable(refusal string) setting[T] {
+	s.mayBeRefused, s.refusal = true, refusal
+	return s
+}
+
+// around declares that the value surrounds other settings, as a network does its subnets: a text
+// that names both is about the other one.
+func (s setting[T]) around() setting[T] {
+	s.isAround = true
+	return s
+}
+
+// value shows lists as octavia.Chosen does.
+func (s setting[T]) value() string { return strings.Trim(fmt.Sprint(*s.field), "[]") }
 
 // optionName is the name of an annotation, or of a field, in allowed-annotations.
 func (e entry) optionName() string {
