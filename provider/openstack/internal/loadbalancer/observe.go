@@ -162,16 +162,10 @@ func (o observed) suffices(want desired.State, todo plan.Plan) bool {
 		return false
 	}
 	return !slices.ContainsFunc(todo.Steps, func(step plan.Step) bool {
-		switch step.(type) {
-		case plan.DeleteLoadBalancer:
-			// A cached state may lack parts of other Services.
-			return o.readAt.IsZero()
-		case plan.CreateMonitor, plan.UpdateMonitor, plan.DeleteMonitor:
-			// A change of the monitor changes the monitored port of members, which a status tree
-			// omits.
-			return inPart
-		}
-		return false
+		// A cached state may lack parts of other Services. A change of the monitor changes the
+		// monitored port of members, which a status tree omits.
+		return o.readAt.IsZero() && plan.DeletesLoadBalancer(step) ||
+			inPart && plan.ChangesMonitor(step)
 	})
 }
 

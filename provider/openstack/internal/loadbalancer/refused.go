@@ -64,17 +64,10 @@ func (r *reconciler) refusedStep(f *failure.Error, at plan.Step) *events.Notice 
 		}
 		return events.AddressesUsedUp.Notice(f.Cause(), cmp.Or(setting, place))
 	case f.Type == failure.NoExternalGateway:
-		switch step := at.(type) {
-		case plan.AttachFloatingIP:
-			setting = "the network of floating IP " + step.Address
-		case plan.TakeFloatingIP:
-			setting = "the networks of the floating IPs of the pool " + step.Pool
-		case plan.CreateFloatingIP:
-			// The message has the network, which the subnet may have chosen.
-			setting = cmp.Or(setting, r.settingWith(r.settings.FloatingSubnetID))
-		}
-		return events.NetworkUnreachable.Notice(f.Cause(),
-			cmp.Or(setting, "the first external network, because none is configured"))
+		// The message has the network of a new floating IP, which the subnet may have chosen.
+		return events.NetworkUnreachable.Notice(f.Cause(), cmp.Or(plan.NetworkOf(at), setting,
+			r.settingWith(r.settings.FloatingSubnetID),
+			"the first external network, because none is configured"))
 	case setting != "":
 		return events.ValueRefused.Notice(f.Cause(), setting)
 	case f.IsNotFound() && r.mentionsPort(f.Message):

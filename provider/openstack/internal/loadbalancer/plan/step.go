@@ -37,6 +37,10 @@ type (
 	final interface{ isFinal() }
 	// onFloatingIP changes a floating IP.
 	onFloatingIP interface{ changesFloatingIP() }
+	// attaching attaches an existing floating IP, and describes its network for people.
+	attaching interface{ network() string }
+	// onMonitor changes the health monitor of a pool.
+	onMonitor interface{ changesMonitor() }
 )
 
 // QuotaOf returns the name of the objects whose quota a step counts against; "" for none.
@@ -58,6 +62,18 @@ func ChosenIn(step Step) []string {
 
 // ChangesFloatingIP reports whether a step changes a floating IP.
 func ChangesFloatingIP(step Step) bool { return is[onFloatingIP](step) }
+
+// NetworkOf describes the network of the existing floating IP that a step attaches; "" if it
+// attaches none.
+func NetworkOf(step Step) string {
+	if s, ok := step.(attaching); ok {
+		return s.network()
+	}
+	return ""
+}
+
+// ChangesMonitor reports whether a step changes the health monitor of a pool.
+func ChangesMonitor(step Step) bool { return is[onMonitor](step) }
 
 // DeletesLoadBalancer reports whether a step deletes the load balancer.
 func DeletesLoadBalancer(step Step) bool { return is[DeleteLoadBalancer](step) }

@@ -151,6 +151,8 @@ func (s AttachFloatingIP) String() string {
 
 func (s AttachFloatingIP) changesFloatingIP() {}
 
+func (s AttachFloatingIP) network() string { return "the network of floating IP " + s.Address }
+
 func (s AttachFloatingIP) predict(*predicted) bool { return true }
 
 // take attaches an existing floating IP, or the one that an earlier step has created.
@@ -187,6 +189,10 @@ func (s TakeFloatingIP) String() string {
 func (s TakeFloatingIP) details() []string { return tagDetails(s.Tags) }
 
 func (s TakeFloatingIP) changesFloatingIP() {}
+
+func (s TakeFloatingIP) network() string {
+	return "the networks of the floating IPs of the pool " + s.Pool
+}
 
 func (s TakeFloatingIP) predict(*predicted) bool { return true }
 

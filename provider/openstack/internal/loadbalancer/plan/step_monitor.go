@@ -30,6 +30,8 @@ func (s CreateMonitor) quota() string { return "health monitors" }
 
 func (s CreateMonitor) chosen() []string { return chosenForMonitor(&s.Monitor) }
 
+func (s CreateMonitor) changesMonitor() {}
+
 func (s CreateMonitor) predict(*predicted) bool { return false }
 
 func (s CreateMonitor) take(ctx context.Context, r *run) error {
@@ -43,6 +45,8 @@ func (s UpdateMonitor) String() string {
 
 func (s UpdateMonitor) chosen() []string { return chosenForMonitor(&s.Monitor) }
 
+func (s UpdateMonitor) changesMonitor() {}
+
 func (s UpdateMonitor) predict(*predicted) bool { return false }
 
 func (s UpdateMonitor) take(ctx context.Context, r *run) error {
@@ -50,6 +54,8 @@ func (s UpdateMonitor) take(ctx context.Context, r *run) error {
 }
 
 func (s DeleteMonitor) String() string { return deletion("health monitor", s.ID, s.Name, s.Why) }
+
+func (s DeleteMonitor) changesMonitor() {}
 
 func (s DeleteMonitor) predict(*predicted) bool { return false }
 
