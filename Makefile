@@ -72,12 +72,12 @@ TestNodes_StatusOfThousandIsRead_CostsFewCalls)$$
 LARGE_IN := $(addprefix ./provider/openstack/internal/,loadbalancer instances) ./internal/nodes ./internal/servicelb
 # Modules of their own, whose dependencies no host should see.
 NESTED_LIBRARY := hosting/controllerruntime provider/huaweicloud
-NESTED := test/commands test/thirdparty test/chart $(NESTED_LIBRARY) example/embedded test/clusterapi test/chart/monitoring tools/envtest tools/release tools/never test/gcfg test/bench
+NESTED := test/thirdparty test/chart $(NESTED_LIBRARY) example/embedded test/clusterapi test/chart/monitoring tools/envtest tools/release tools/never test/gcfg test/bench
 
 # The longest packages begin first. Those with processes, ports and real clocks may have a second try at a failed test,
 # alone, and are reported as flaky. In all others, and in the drills of the promises, one failure counts.
-FIRST := $(addprefix -first=,/test/providers/manager$$ /test/drills$$ /test/chart$$ /fleet$$ /test/thirdparty$$ /test/commands$$ /test/providers/takeover$$ /test/e2e/ /hosting/pro)
-REAL_CLOCKS := /(test/(e2e|providers|program|thirdparty|chart|commands|clusterapi)|internal/(netfault|rbac)|ccm/ccmtest|ccm/serving|hosting|example|cmd|fleet)(/|$$)
+FIRST := $(addprefix -first=,/test/providers/manager$$ /test/drills$$ /test/chart$$ /fleet$$ /test/thirdparty$$ /test/chart/commands$$ /test/providers/takeover$$ /test/e2e/ /hosting/pro)
+REAL_CLOCKS := /(test/(e2e|providers|program|thirdparty|chart|clusterapi)|internal/(netfault|rbac)|ccm/ccmtest|ccm/serving|hosting|example|cmd|fleet)(/|$$)
 AGAIN := -again='$(REAL_CLOCKS)'
 
 LOGS := $(BIN)/logs

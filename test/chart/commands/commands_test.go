@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	root = "../.."
+	root = "../../.."
 	// commandLimit is generous: the machine may be busy, and a command may build programs.
 	commandLimit = 15 * time.Minute
 )
@@ -492,7 +492,7 @@ func (s *shell) enterMigratedCluster() {
 	project := s.dir
 	s.enterNewCluster()
 	s.mustRun("export PATH=" + project + "/bin:$PATH && make -C " + project + " example")
-	testdata := project + "/test/commands/testdata/"
+	testdata := project + "/test/chart/commands/testdata/"
 	for _, command := range []string{
 		"helm install openstack-ccm " + testdata + "occm --namespace kube-system",
 		"kubectl apply -f " + testdata + "leader.yaml",
