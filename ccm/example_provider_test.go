@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"go.uber.org/fx"
@@ -116,4 +117,31 @@ func ExampleManager_LivenessChecks() {
 	// drain <nil> ok
 	// cloud-node-controller <nil> not running: stopped
 	// ccm stopped
+}
+
+// A host serves the checks of a Manager with its own handlers.
+func ExampleCheck() {
+	m, err := ccm.New(ccm.Params{
+		Config:     ccm.DefaultConfig(),
+		Providers:  []ccm.Provider{fake.New().CCMProvider()},
+		RESTConfig: &rest.Config{Host: "https://127.0.0.1:6443"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	for _, check := range m.ReadinessChecks() {
+		mux.HandleFunc("/readyz/"+check.Name, func(w http.ResponseWriter, r *http.Request) {
+			if err := check.Check(r); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			_, _ = fmt.Fprintln(w, check.Detail())
+		})
+	}
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/readyz/ccm", nil))
+	fmt.Print(answer.Code, " ", answer.Body)
+	// Output: 503 stopped
 }

@@ -72,6 +72,33 @@ func ExampleHost() {
 	// leadership can be released: true
 }
 
+// The Lease of a Manager can be in another cluster than its nodes.
+func ExampleNewLease() {
+	cfg := ccm.DefaultConfig().LeaderElection
+	cfg.ResourceNamespace, cfg.ResourceName = "clusters", "workload-1"
+	cfg.Identity = "replica-1"
+	elector, err := election.NewLease(election.LeaseParams{
+		RESTConfig: &rest.Config{Host: "https://management.example.com:6443"},
+		Config:     cfg,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	m, err := ccm.New(ccm.Params{
+		Config:     ccm.DefaultConfig(),
+		Providers:  []ccm.Provider{fake.New().CCMProvider()},
+		RESTConfig: &rest.Config{Host: "https://workload-1.example.com:6443"},
+		Elector:    elector,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(m.Status().Election.Identity)
+	// Output: replica-1
+}
+
 // A host with client-go's elector wraps the lock with Watch. A process that was frozen past its
 // lease then does not act, and the lease is not released while a term runs. The Manager stops
 // first, so that calls in flight can finish.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"go.uber.org/fx"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
@@ -68,6 +71,62 @@ func ExampleAdd() {
 	// docs: end
 	fmt.Println(manager.Status().State) // until mgr.Start
 	// Output: stopped
+}
+
+// Reconcilers and a cloud controller manager run under one election.
+func ExampleNew() {
+	host, err := controllerruntime.New(&rest.Config{Host: "https://127.0.0.1:6443"},
+		controllerruntime.Config{
+			Options: ctrl.Options{
+				LeaderElection: true, LeaderElectionID: "my-control-plane",
+				LeaderElectionNamespace: "kube-system",
+			},
+			Setup: addNodeReconciler, // called in each campaign
+		})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	manager, err := ccm.New(host.Params(ccm.Params{
+		Config:    ccm.DefaultConfig(),
+		Providers: []ccm.Provider{fake.New().CCMProvider()},
+	}))
+	if err != nil {
+		fmt.Println(err) // names the invalid field
+		return
+	}
+	fmt.Println(manager.Status().State) // until host.Run(ctx, manager)
+	// Output: stopped
+}
+
+// The fence also protects the cloud from a reconciler of a process that no longer leads.
+func ExampleTransport() {
+	tag := func(ctx context.Context, cloud *http.Client, server string) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPut,
+			"https://cloud.example.com/servers/"+server+"/tags/served", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := cloud.Do(r)
+		if err != nil {
+			return err
+		}
+		return answer.Body.Close()
+	}
+	_ = controllerruntime.Config{
+		Setup: func(m ctrl.Manager) error {
+			transport, err := controllerruntime.Transport(m, http.DefaultTransport)
+			if err != nil {
+				return err
+			}
+			cloud := &http.Client{Transport: transport, Timeout: time.Minute}
+			return ctrl.NewControllerManagedBy(m).For(&corev1.Node{}).Complete(reconcile.Func(
+				func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+					// After the campaign the error wraps ccm.ErrTermOver.
+					return ctrl.Result{}, tag(ctx, cloud, request.Name)
+				}))
+		},
+	}
 }
 
 func ExampleModule() {

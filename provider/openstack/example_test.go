@@ -1,9 +1,13 @@
 package openstack_test
 
 import (
+	"context"
 	"fmt"
 
 	"go.uber.org/fx"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/provider/openstack"
@@ -37,4 +41,60 @@ func ExampleWithConfig() {
 	provider := openstack.Provider(openstack.WithConfig(cfg))
 	fmt.Println(provider.Name, cfg.Global.ApplicationCredentialSecret)
 	// Output: openstack [redacted]
+}
+
+// A program shows what the provider would do for a Service; nothing is changed.
+func ExampleNewPreviewer() {
+	cloud := openstacktest.NewCloud() // a program reads its cloud.conf
+	defer cloud.Close()
+	loaded, err := cloudconf.Read([]byte(cloud.CloudConf("password")), cloudconf.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	previewer, err := openstack.NewPreviewer(openstack.PreviewerConfig{
+		Config: loaded.Config, ClusterName: "kubernetes",
+		ClusterUID: "6f1c2b3a-4d5e-4f60-8a7b-9c0d1e2f3a4b", // of the namespace kube-system
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer previewer.Close()
+	service := &v1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "1"},
+		Spec:       v1.ServiceSpec{Type: v1.ServiceTypeClusterIP}, // needs no load balancer
+	}
+	preview, err := previewer.Preview(context.Background(), service, nil)
+	fmt.Println(preview.LoadBalancer, len(preview.Steps), err)
+	// Output: none 0 <nil>
+}
+
+// The Managers of clusters in one project share logins, lists, and the budget of requests.
+func ExampleNewShared() {
+	project := cloudconf.Default()
+	project.Global.AuthURL = "https://identity.example.com/v3"
+	project.Global.Region = "RegionOne"
+	project.Global.ApplicationCredentialID = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+	project.Global.ApplicationCredentialSecret = "secret"
+	shared := openstack.NewShared(openstack.SharedConfig{RequestRate: 10})
+	for _, cluster := range []string{"east", "west"} {
+		cfg := ccm.DefaultConfig()
+		cfg.ClusterName = cluster
+		m, err := ccm.New(ccm.Params{
+			Name: cluster, Config: cfg,
+			Providers: []ccm.Provider{
+				openstack.Provider(openstack.WithConfig(project), openstack.WithShared(shared)),
+			},
+			RESTConfig: &rest.Config{Host: "https://" + cluster + ".internal:6443"},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(m.Config().ClusterName, m.Status().Provider)
+	}
+	// Output:
+	// east openstack
+	// west openstack
 }

@@ -1,7 +1,7 @@
 // Command api writes docs/reference/api.txt: every exported name of the packages that a host may
 // import, without the fields of structs. With -check it compares the file instead. A name without a
-// doc comment is an error. A list that is longer than the previous one needs a reason, which the
-// file keeps.
+// doc comment is an error, and so is a package without an Example. A list that is longer than the
+// previous one needs a reason, which the file keeps.
 //
 //	go run ./tools/api [-check | -grow "they ..."]
 package main

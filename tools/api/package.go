@@ -13,10 +13,11 @@ import (
 // pkg holds the exported names of a package. Each begins with the path of the package and a space;
 // a method is written as Type.Method.
 type pkg struct {
-	path       string
-	documented bool
-	names      []string
-	// missing has an error for each name without a doc comment.
+	path                   string
+	documented, hasExample bool
+	names                  []string
+	// missing has an error for each name without a doc comment, and for a package without an
+	// Example.
 	missing []error
 }
 
@@ -29,12 +30,13 @@ func readPackage(folder string) (pkg, error) {
 		return p, err
 	}
 	for _, path := range paths {
-		if strings.HasSuffix(path, "_test.go") {
-			continue
-		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
 			return p, err
+		}
+		if strings.HasSuffix(path, "_test.go") {
+			p.hasExample = p.hasExample || slices.ContainsFunc(file.Decls, isExample)
+			continue
 		}
 		if file.Name.Name == "main" {
 			return pkg{}, nil
@@ -50,7 +52,15 @@ func readPackage(folder string) (pkg, error) {
 	if len(p.names) > 0 && !p.documented {
 		p.missing = append(p.missing, fmt.Errorf("%s: the package has no doc comment", p.path))
 	}
+	if len(p.names) > 0 && !p.hasExample {
+		p.missing = append(p.missing, fmt.Errorf("%s: the package has no Example", p.path))
+	}
 	return p, nil
+}
+
+func isExample(declaration ast.Decl) bool {
+	f, isFunc := declaration.(*ast.FuncDecl)
+	return isFunc && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Example")
 }
 
 func (p *pkg) addDeclaration(declaration ast.Decl) {

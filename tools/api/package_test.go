@@ -68,9 +68,26 @@ func (m *Map[K, V]) Put(K, V) {}
 	const missing = `p: T.Undocumented has no doc comment
 p: C has no doc comment
 p: New has no doc comment
-p: the package has no doc comment`
+p: the package has no doc comment
+p: the package has no Example`
 	if got := errors.Join(p.missing...).Error(); got != missing {
 		t.Errorf("missing:\n%s\nwant:\n%s", got, missing)
+	}
+}
+
+func TestReadPackage_ExampleInATestFile_IsEnough(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, source := range map[string]string{
+		"p.go":      "// Package p is.\npackage p\n\n// A is a number.\nconst A = 1\n",
+		"p_test.go": "package p_test\n\nfunc ExampleA() {}\n",
+	} {
+		if err := os.WriteFile(name, []byte(source), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := readPackage(".")
+	if err != nil || len(p.missing) > 0 || !slices.Equal(p.names, []string{". A"}) {
+		t.Errorf("names %q, missing %v, %v", p.names, p.missing, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/go-logr/logr"
+	"go.uber.org/fx"
 	"k8s.io/client-go/rest"
 
 	"github.com/fxccm/fxccm/ccm"
@@ -35,4 +36,32 @@ func ExampleNewHandler() {
 	// 500
 	// [-]ccm failed: reason withheld
 	// readyz check failed
+}
+
+// An app with several Managers serves each below its name.
+func ExampleMount() {
+	paramsOf := func(name string) func() ccm.Params {
+		return func() ccm.Params {
+			return ccm.Params{
+				Name: name, Config: ccm.DefaultConfig(),
+				Providers:  []ccm.Provider{ccm.StaticProvider(emptyCloud())},
+				RESTConfig: &rest.Config{Host: "https://127.0.0.1:1"},
+			}
+		}
+	}
+	mux := http.NewServeMux()
+	app := fx.New(fx.NopLogger,
+		ccm.Module,
+		fx.Provide(ccm.AsParams(paramsOf("east")), ccm.AsParams(paramsOf("west"))),
+		fx.Supply(mux),
+		endpoints.Mount("/ccm"),
+	)
+	if err := app.Err(); err != nil {
+		fmt.Println(err)
+		return
+	}
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/ccm/west/healthz", nil))
+	fmt.Println(answer.Code)
+	// Output: 200
 }
