@@ -12,6 +12,7 @@ import (
 // Each mistake is made on the command line, then in a file. The error is one sentence that names
 // its place.
 func TestBadValue_FlagOrFile_OneSentenceNamesTheFlagOrTheField(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		args  string // separated by blanks
 		yaml  string
@@ -126,6 +127,7 @@ func checkSentence(t *testing.T, where string, err error, prefix, why string) {
 }
 
 func TestBadValue_FlagOverridesTheFile_FlagIsNamed(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, header+"node: {concurrentSyncs: 4}\nservice: {concurrentSyncs: 0}\n")
 	_, err := complete([]string{"--config=" + file, "--concurrent-node-syncs=0"})
 	want := []string{
@@ -143,6 +145,7 @@ func TestBadValue_FlagOverridesTheFile_FlagIsNamed(t *testing.T) {
 }
 
 func TestBadSyntax_PflagNamesTheFlag(t *testing.T) {
+	t.Parallel()
 	for _, arg := range []string{
 		"--concurrent-node-syncs=many", "--kube-api-burst=3000000000", "--kube-api-qps=fast",
 		"--leader-elect=perhaps",
@@ -163,6 +166,7 @@ func TestBadSyntax_PflagNamesTheFlag(t *testing.T) {
 }
 
 func TestConfigFile_MissingOrInvalid_ErrorNamesIt(t *testing.T) {
+	t.Parallel()
 	if _, err := complete([]string{"--config=/does/not/exist.yaml"}); err == nil ||
 		!strings.Contains(err.Error(), "/does/not/exist.yaml") {
 		t.Errorf("a missing file: %v", err)

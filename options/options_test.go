@@ -52,6 +52,7 @@ func writeFile(t *testing.T, content string) string {
 }
 
 func TestComplete_WithoutFlags_IsDefaultConfig(t *testing.T) {
+	t.Parallel()
 	got := mustComplete(t, nil)
 	if want := options.DefaultConfiguration(); !equal(got.Configuration, want) {
 		t.Errorf("got %+v, want %+v", got.Configuration, want)
@@ -63,6 +64,7 @@ func TestComplete_WithoutFlags_IsDefaultConfig(t *testing.T) {
 }
 
 func TestFlags_Given_SetTheirFields(t *testing.T) {
+	t.Parallel()
 	got := mustComplete(t, []string{
 		"--controllers=*,-route", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--kube-api-qps=7.5",
 		"--kube-api-burst=9",
@@ -93,6 +95,7 @@ func TestFlags_Given_SetTheirFields(t *testing.T) {
 }
 
 func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
+	t.Parallel()
 	o := options.New()
 	o.Config.ClusterName = "host"
 	o.Config.Node.ConcurrentSyncs = 2
@@ -133,6 +136,7 @@ func TestComplete_FlagWinsOverFile_FileOverHost_HostOverDefault(t *testing.T) {
 }
 
 func TestComplete_FlagGivenItsDefault_StillWinsOverFile(t *testing.T) {
+	t.Parallel()
 	file := writeFile(t, header+"service: {concurrentSyncs: 3}\n")
 	got := mustComplete(t, []string{"--concurrent-service-syncs=16", "--config=" + file})
 	if got.Config.Service.ConcurrentSyncs != 16 {
@@ -142,6 +146,7 @@ func TestComplete_FlagGivenItsDefault_StillWinsOverFile(t *testing.T) {
 }
 
 func TestWithPrefix_EachFlag_HasItInNameAndHelp(t *testing.T) {
+	t.Parallel()
 	o := options.New()
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	own := fs.Bool("leader-elect", false, "the host's own")
@@ -167,6 +172,7 @@ func TestWithPrefix_EachFlag_HasItInNameAndHelp(t *testing.T) {
 }
 
 func TestAddFlags_TwoManagersInOneProcess_KeepTheirValuesApart(t *testing.T) {
+	t.Parallel()
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	east, west := options.New(), options.New()
 	for prefix, o := range map[string]*options.Options{"east-": east, "west-": west} {
@@ -185,6 +191,7 @@ func TestAddFlags_TwoManagersInOneProcess_KeepTheirValuesApart(t *testing.T) {
 }
 
 func TestAddFlags_HostHasOneOfTheFlags_ErrorNamesItAndNoneIsAdded(t *testing.T) {
+	t.Parallel()
 	fs := pflag.NewFlagSet("my-control-plane", pflag.ContinueOnError)
 	fs.String("kubeconfig", "", "")
 	fs.Bool("leader-elect", true, "")
@@ -206,6 +213,7 @@ func TestAddFlags_HostHasOneOfTheFlags_ErrorNamesItAndNoneIsAdded(t *testing.T) 
 }
 
 func TestAddFlags_HostNormalizesNames_NameInUseIsFound(t *testing.T) {
+	t.Parallel()
 	fs := pflag.NewFlagSet("host", pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	fs.Bool("leader_elect", true, "")
@@ -216,6 +224,7 @@ func TestAddFlags_HostNormalizesNames_NameInUseIsFound(t *testing.T) {
 }
 
 func TestFlags_PrintedInGroups_AreSections(t *testing.T) {
+	t.Parallel()
 	var help bytes.Buffer
 	cliflag.PrintSections(&help, options.New().Flags(options.WithControllers("my-controller")), 0)
 	for _, want := range []string{
@@ -230,6 +239,7 @@ func TestFlags_PrintedInGroups_AreSections(t *testing.T) {
 }
 
 func TestComplete_FlagWithoutEffect_WarningNamesIt(t *testing.T) {
+	t.Parallel()
 	for _, arg := range []string{
 		"--allocate-node-cidrs=true",
 		"--external-cloud-volume-plugin=openstack", "--node-sync-period=10s",
@@ -260,6 +270,7 @@ func TestComplete_FlagWithoutEffect_WarningNamesIt(t *testing.T) {
 }
 
 func TestComplete_UnsupportedValue_ErrorNamesTheFlag(t *testing.T) {
+	t.Parallel()
 	for _, arg := range []string{
 		"--enable-leader-migration=true", "--leader-migration-config=/etc/migration.yaml",
 		"--leader-elect-resource-lock=endpoints", "--webhooks=*",
@@ -288,6 +299,7 @@ func TestComplete_UnsupportedValue_ErrorNamesTheFlag(t *testing.T) {
 }
 
 func TestFeatureGates_RepeatedFlag_AddsGates(t *testing.T) {
+	t.Parallel()
 	const routes = "CloudControllerManagerWatchBasedRoutesReconciliation"
 	got := mustComplete(t,
 		[]string{
@@ -306,6 +318,7 @@ func TestFeatureGates_RepeatedFlag_AddsGates(t *testing.T) {
 
 // Gates that are always on were removed, and a command line may have gates of other components.
 func TestFeatureGates_OtherReleaseOrComponent_IsAWarning(t *testing.T) {
+	t.Parallel()
 	got := mustComplete(t, []string{
 		"--feature-gates=CloudDualStackNodeIPs=true,LegacyNodeRoleBehavior=false",
 		"--feature-gates=InPlacePodVerticalScaling=true,LegacyNodeRoleBehavior=false",
@@ -323,6 +336,7 @@ func TestFeatureGates_OtherReleaseOrComponent_IsAWarning(t *testing.T) {
 }
 
 func TestFeatureGates_InvalidValue_OneSentenceSaysWhy(t *testing.T) {
+	t.Parallel()
 	for value, want := range map[string]string{
 		"CloudControllerManagerWebhok=true":   `unknown feature gate "CloudControllerManagerWebhok": did you mean CloudControllerManagerWebhook?`,
 		"NoSuchGate=maybe":                    `NoSuchGate is set to "maybe": write true or false`,
@@ -341,6 +355,7 @@ func TestFeatureGates_InvalidValue_OneSentenceSaysWhy(t *testing.T) {
 
 // openstack-cloud-controller-manager also reads each flag as one text, and does not split it.
 func TestUserAgentFlag_Repeated_EachIsOneText(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -365,6 +380,7 @@ func TestUserAgentFlag_Repeated_EachIsOneText(t *testing.T) {
 }
 
 func TestConfigStrict_Default_IsTrue(t *testing.T) {
+	t.Parallel()
 	if !mustComplete(t, nil).Config.CloudProvider.ConfigStrict {
 		t.Error("the default is false")
 	}

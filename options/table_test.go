@@ -8,6 +8,7 @@ import (
 )
 
 func TestTable_EachFieldOfConfig_HasExactlyOneFlag(t *testing.T) {
+	t.Parallel()
 	cfg := DefaultConfiguration()
 	paths := leaves(&cfg)
 	flags := map[string]string{}
@@ -34,6 +35,7 @@ func TestTable_EachFieldOfConfig_HasExactlyOneFlag(t *testing.T) {
 }
 
 func TestTable_FlagWithoutAField_IsDeclaredIgnoredOrRefused(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]differenceKind{}
 	for _, d := range differences() {
 		kinds[d.Flag] = d.Kind

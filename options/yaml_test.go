@@ -15,6 +15,7 @@ import (
 func equal(a, b options.Configuration) bool { return equality.Semantic.DeepEqual(a, b) }
 
 func TestDecode_SomeFields_OtherFieldsKeepTheirDefaults(t *testing.T) {
+	t.Parallel()
 	got, err := options.Decode([]byte(header + `
 clusterName: blue
 controllers: ["*", -route]
@@ -47,6 +48,7 @@ node: ~
 }
 
 func TestDecode_JSON_IsRead(t *testing.T) {
+	t.Parallel()
 	got, err := options.Decode(
 		[]byte(
 			`{"apiVersion":"fxccm.dev/v1alpha1","kind":"CloudControllerManagerConfiguration","clusterName":"blue"}`))
@@ -56,6 +58,7 @@ func TestDecode_JSON_IsRead(t *testing.T) {
 }
 
 func TestDecode_Anchors_AreFollowed(t *testing.T) {
+	t.Parallel()
 	got, err := options.Decode(
 		[]byte(header + "node: {concurrentSyncs: &n 7}\nservice: {concurrentSyncs: *n}\n"))
 	if err != nil || got.Config.Service.ConcurrentSyncs != 7 {
@@ -64,6 +67,7 @@ func TestDecode_Anchors_AreFollowed(t *testing.T) {
 }
 
 func TestDecode_InvalidFile_ErrorNamesLineFieldAndExpectation(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ yaml, want string }{
 		"unknown field": {header + "clusterNam: x", `line 3: unknown field "clusterNam": known are apiVersion, kind, clusterName, `},
 		"unknown nested field": {
@@ -123,6 +127,7 @@ func TestDecode_InvalidFile_ErrorNamesLineFieldAndExpectation(t *testing.T) {
 }
 
 func TestDecode_SeveralMistakes_AllAreReported(t *testing.T) {
+	t.Parallel()
 	_, err := options.Decode(
 		[]byte(header + "clusterNam: x\ndrainTimeout: 8\nnode: {concurrentSyncs: a, b: 1}\n"))
 	if err == nil || strings.Count(err.Error(), "\n") != 3 {
@@ -131,6 +136,7 @@ func TestDecode_SeveralMistakes_AllAreReported(t *testing.T) {
 }
 
 func TestLoadFile_MissingOrInvalid_ErrorNamesTheFile(t *testing.T) {
+	t.Parallel()
 	broken := writeFile(t, header+"clusterNam: x")
 	if _, err := options.LoadFile(broken); err == nil ||
 		!strings.HasPrefix(err.Error(), "configuration file "+broken+": line 3: ") {
@@ -147,6 +153,7 @@ func TestLoadFile_MissingOrInvalid_ErrorNamesTheFile(t *testing.T) {
 }
 
 func TestDecode_EveryField_IsRead(t *testing.T) {
+	t.Parallel()
 	changed := options.DefaultConfiguration()
 	fill(reflect.ValueOf(&changed).Elem(), new(int))
 	for name, cfg := range map[string]options.Configuration{

@@ -40,6 +40,7 @@ clouds:
 `
 
 func TestClouds_FillEmptyOptions(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		conf  string
 		files map[string]string
@@ -231,6 +232,7 @@ clouds:
 }
 
 func TestClouds_TheirCloudIsChosen(t *testing.T) {
+	t.Parallel()
 	several := aCloud + "  test: {auth: {auth_url: https://test, token: x, project_id: t}}\n"
 	for name, test := range map[string]struct {
 		conf, clouds, secure string
@@ -287,6 +289,7 @@ func TestClouds_TheirCloudIsChosen(t *testing.T) {
 }
 
 func TestClouds_AreSearchedFor(t *testing.T) {
+	t.Parallel()
 	dir, o := inDir(t, map[string]string{
 		"first/clouds.yml":   aCloud,
 		"second/clouds.yaml": strings.ReplaceAll(aCloud, "RegionOne", "second"),
@@ -366,6 +369,7 @@ func TestClouds_AreSearchedFor(t *testing.T) {
 }
 
 func TestClouds_Mistakes_AreReportedWithTheirLine(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		files map[string]string
 		want  string
@@ -507,6 +511,7 @@ unknown key "pasword" in clouds.prod.auth (DIR/secure.yaml line 4): did you mean
 
 // openstacksdk reads these, or has no use for them.
 func TestClouds_KeysOfOpenstacksdk_AreAccepted(t *testing.T) {
+	t.Parallel()
 	const login = "auth_url: https://keystone.example/v3, username: ccm, password: hunter2, " +
 		"project_name: project, domain_name: Default"
 	for _, test := range []struct {
@@ -577,6 +582,7 @@ func TestClouds_KeysOfOpenstacksdk_AreAccepted(t *testing.T) {
 }
 
 func TestClouds_Placeholder_IsTakenLiterallyWithAWarning(t *testing.T) {
+	t.Parallel()
 	dir, o := inDir(t, map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud, "hunter2",
 		"${hunter2}")})
 	loaded, err := Read([]byte("[Global]\nuse-clouds\n"), o)
@@ -590,6 +596,7 @@ func TestClouds_Placeholder_IsTakenLiterallyWithAWarning(t *testing.T) {
 
 // YAML begins a comment only after a blank.
 func TestClouds_SecretWithACommentAfterIt_HasAWarning(t *testing.T) {
+	t.Parallel()
 	for written, want := range map[string]struct{ password, warning string }{
 		"hunter2 #1":        {"hunter2", "password in clouds.prod.auth"},
 		"hunter2#1":         {"hunter2#1", ""},
@@ -615,6 +622,7 @@ func TestClouds_SecretWithACommentAfterIt_HasAWarning(t *testing.T) {
 }
 
 func TestClouds_SecretThatBeginsWithAComment_IsRefusedAsCutAtIt(t *testing.T) {
+	t.Parallel()
 	cut := strings.ReplaceAll(aCloud, "hunter2", "#hunter2")
 	_, o := inDir(t, map[string]string{"clouds.yaml": cut})
 	_, err := Read([]byte("[Global]\nuse-clouds\n"), o)
@@ -636,6 +644,7 @@ func TestClouds_SecretThatBeginsWithAComment_IsRefusedAsCutAtIt(t *testing.T) {
 
 // An alternative key in one file is not weaker than the usual key in a weaker file.
 func TestClouds_AlternativeKey_BeatsAWeakerFile(t *testing.T) {
+	t.Parallel()
 	_, o := inDir(t, map[string]string{
 		"clouds.yaml": aCloud + "    profile: vendor\n    interface: internal\n",
 		"secure.yaml": "clouds: {prod: {password: hidden}}",
@@ -652,6 +661,7 @@ func TestClouds_AlternativeKey_BeatsAWeakerFile(t *testing.T) {
 
 // openstacksdk reads the settings of TLS only beside auth.
 func TestClouds_SettingOfTLSInAuth_HasNoEffectAndAWarning(t *testing.T) {
+	t.Parallel()
 	for _, key := range []string{"cacert", "cert", "key", "verify", "insecure"} {
 		_, o := inDir(t, map[string]string{"clouds.yaml": strings.ReplaceAll(aCloud,
 			"username:", key+": hunter2\n      username:")})
@@ -675,6 +685,7 @@ func TestClouds_SettingOfTLSInAuth_HasNoEffectAndAWarning(t *testing.T) {
 // A mapping that merges itself is a loop. Merges of merges would grow without bound if each were
 // followed.
 func TestClouds_YAMLBombs_DoNoHarm(t *testing.T) {
+	t.Parallel()
 	var bomb strings.Builder
 	bomb.WriteString("a0: &a0 {x: 1}\n")
 	for i := range 30 {
@@ -699,6 +710,7 @@ func TestClouds_YAMLBombs_DoNoHarm(t *testing.T) {
 }
 
 func TestClouds_ReadFileIsSet_ReadsNothingOfThisMachine(t *testing.T) {
+	t.Parallel()
 	dir, o := inDir(t, map[string]string{"clouds.yaml": aCloud, "secure.yaml": aCloud})
 	there := strings.ReplaceAll(aCloud, "RegionOne", "there")
 	for name, test := range map[string]struct {

@@ -16,6 +16,7 @@ var secrets = []string{
 }
 
 func TestParse_SecretInALineOfItsOwn_IsNotQuoted(t *testing.T) {
+	t.Parallel()
 	for _, line := range secrets {
 		for _, header := range []string{
 			"", "[Global]\n", "[LoadBalancer]\n", "[Global \"east\"]\n",
@@ -45,6 +46,7 @@ func TestParse_SecretInALineOfItsOwn_IsNotQuoted(t *testing.T) {
 }
 
 func TestRead_SecretIsAKeyOfCloudsYAML_IsNotQuoted(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "clouds.yaml")
 	for _, key := range []string{"hunter2", "c2VjcmV0LXZhbHVl", "s3cr3t-value"} {
 		text := "clouds:\n  a:\n    auth:\n      auth_url: https://keystone.example:5000\n" +
@@ -61,6 +63,7 @@ func TestRead_SecretIsAKeyOfCloudsYAML_IsNotQuoted(t *testing.T) {
 }
 
 func TestParse_HugeFile_HasAShortError(t *testing.T) {
+	t.Parallel()
 	for name, content := range map[string]string{
 		"keys":       "[Global]\n" + strings.Repeat("unknown = x\n", 1<<20/12),
 		"short keys": "[Global]\n" + strings.Repeat("a\n", 1<<19),
@@ -91,6 +94,7 @@ func TestParse_HugeFile_HasAShortError(t *testing.T) {
 }
 
 func TestParse_NoFiles_RefusesEachOptionThatReadsOne(t *testing.T) {
+	t.Parallel()
 	for _, line := range []string{
 		"ca-file = /etc/ssl/ca.pem", "cert-file = /var/run/secrets/token",
 		"key-file = /var/run/secrets/token", "clouds-file = /etc/shadow", "use-clouds = true",
@@ -116,6 +120,7 @@ func TestParse_NoFiles_RefusesEachOptionThatReadsOne(t *testing.T) {
 }
 
 func TestParse_NoFilesAndManyRegionsOrClasses_IsRefusedInOneSentence(t *testing.T) {
+	t.Parallel()
 	for header, test := range map[string]struct {
 		most int
 		want string
@@ -151,6 +156,7 @@ func TestParse_NoFilesAndManyRegionsOrClasses_IsRefusedInOneSentence(t *testing.
 
 // Other tenants may wait for the end of a response.
 func TestParse_NoFilesAndTimesThatOccupyTheMachine_AreRefused(t *testing.T) {
+	t.Parallel()
 	for line, isRefused := range map[string]bool{
 		"[Metadata]\nrequest-timeout = 8760h": true, "[Metadata]\nrequest-timeout = 301": true,
 		"[Metadata]\nrequest-timeout = -1s":                             true,

@@ -43,6 +43,7 @@ func otherKinds() map[string]string {
 }
 
 func TestRead_FileOfAnotherKind_IsOneProblemThatNamesTheKind(t *testing.T) {
+	t.Parallel()
 	for content, kind := range otherKinds() {
 		for _, strict := range []bool{false, true} {
 			loaded, err := Read([]byte(content), Options{Strict: strict, Path: "cloud.conf"})
@@ -57,6 +58,7 @@ func TestRead_FileOfAnotherKind_IsOneProblemThatNamesTheKind(t *testing.T) {
 }
 
 func TestRead_NoGlobal_IsOneProblem(t *testing.T) {
+	t.Parallel()
 	for content, want := range map[string]string{
 		"":                    "[Global]: is missing: the file is empty",
 		"\n# [Global]\n; x\n": "[Global]: is missing: the file is empty",
@@ -74,6 +76,7 @@ func TestRead_NoGlobal_IsOneProblem(t *testing.T) {
 
 // A broken cloud.conf is still a cloud.conf.
 func TestRead_BrokenCloudConf_IsNotOfAnotherKind(t *testing.T) {
+	t.Parallel()
 	for _, content := range []string{
 		"[Global\npassword = hunter2\n", "[Global]\npassword: hunter2\n",
 		"[Global]\nexport OS_PASSWORD=hunter2\n", "password = hunter2\n", "hunter2\n",
@@ -89,6 +92,7 @@ func TestRead_BrokenCloudConf_IsNotOfAnotherKind(t *testing.T) {
 }
 
 func TestClouds_FileOfAnotherKind_IsNamed(t *testing.T) {
+	t.Parallel()
 	for content, kind := range otherKinds() {
 		if kind == "a clouds.yaml" || kind == "YAML" || kind == "JSON" ||
 			kind == "UTF-16" {

@@ -43,6 +43,7 @@ func broken(line string) []string {
 }
 
 func TestRead_SecretInEachOption_DoesNotComeOut(t *testing.T) {
+	t.Parallel()
 	base := "[Global]\nauth-url = https://keystone.example:5000\nuser-id = u\ntenant-id = t\n"
 	n := 0
 	for _, s := range table(&Config{}) {
@@ -77,6 +78,7 @@ func TestRead_SecretInEachOption_DoesNotComeOut(t *testing.T) {
 }
 
 func TestRead_SecretInEachKeyOfCloudsYAML_DoesNotComeOut(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	at := regexp.MustCompile(`^auth\.`)
 	var secretKeys []string

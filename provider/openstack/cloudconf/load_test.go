@@ -11,6 +11,7 @@ import (
 )
 
 func TestLoad_NamesTheFilesThatItDependsOn(t *testing.T) {
+	t.Parallel()
 	dir, o := inDir(t, map[string]string{
 		"cloud.conf":  "[Global]\nuse-clouds\nca-file = /ca.pem\n",
 		"clouds.yaml": aCloud + "    cert: /cert.pem\n    key: /key.pem\n",
@@ -30,6 +31,7 @@ func TestLoad_NamesTheFilesThatItDependsOn(t *testing.T) {
 }
 
 func TestLoad_FailsWithoutAFile(t *testing.T) {
+	t.Parallel()
 	_, err := Load(filepath.Join(t.TempDir(), "none"), Options{})
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the error is %v, want one about the missing file", err)
@@ -37,6 +39,7 @@ func TestLoad_FailsWithoutAFile(t *testing.T) {
 }
 
 func TestLoad_ErrorsNameFileAndLine(t *testing.T) {
+	t.Parallel()
 	dir, o := inDir(t, map[string]string{"cloud.conf": login + "[Foo]\n[Route]\nrouter-id = x\n"})
 	path := filepath.Join(dir, "cloud.conf")
 	loaded, err := Load(path, o)
@@ -60,6 +63,7 @@ func TestLoad_ErrorsNameFileAndLine(t *testing.T) {
 
 // An unreadable value is not also reported as missing.
 func TestRead_UnreadableValue_IsReportedOnce(t *testing.T) {
+	t.Parallel()
 	for content, want := range map[string]string{
 		"[Global]\nauth-url\nuser-id = u\npassword = p\ntenant-id = " +
 			"t\n": "auth-url in [Global] (line 2): needs a value",
@@ -80,6 +84,7 @@ func TestRead_UnreadableValue_IsReportedOnce(t *testing.T) {
 }
 
 func TestRead_EmptyValuesStandForOCCMsDefaults(t *testing.T) {
+	t.Parallel()
 	loaded, err := Read([]byte(login+"[Metadata]\nsearch-order =\nrequest-timeout = 0s\n"),
 		Options{Strict: true})
 	if err != nil || loaded.Config.Metadata != Default().Metadata {
@@ -88,6 +93,7 @@ func TestRead_EmptyValuesStandForOCCMsDefaults(t *testing.T) {
 }
 
 func TestRead_TakesTheEnvironmentThatItIsGiven(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		conf, regional, steps string
 		want                  bool
@@ -144,6 +150,7 @@ func TestRead_LeavesTheProcessEnvironmentAlone(t *testing.T) {
 }
 
 func TestLoad_FileWithoutEndOrTooLarge_IsRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	large, conf := filepath.Join(dir, "large"), filepath.Join(dir, "cloud.conf")
 	for path, content := range map[string]string{

@@ -7,6 +7,7 @@ import (
 )
 
 func TestLogin_FollowsFromTheCredentials(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		options string
 		login   string
@@ -149,6 +150,7 @@ func TestLogin_FollowsFromTheCredentials(t *testing.T) {
 // The domains of user and project fall back to the common one as a pair, so an ID of one level is
 // never combined with a name of the other.
 func TestDomains_FallBackToTheCommonOne(t *testing.T) {
+	t.Parallel()
 	g := Global{DomainID: "i", DomainName: "n", UserDomainName: "un"}
 	if id, name := g.UserDomain(); id != "" || name != "un" {
 		t.Errorf("the user's domain is %q, %q", id, name)
@@ -159,6 +161,7 @@ func TestDomains_FallBackToTheCommonOne(t *testing.T) {
 }
 
 func TestUser_IsTheTrusteeIfThereIsATrust(t *testing.T) {
+	t.Parallel()
 	g := Global{UserID: "u", Username: "n", Password: "p", TrusteeID: "v", TrusteePassword: "q"}
 	if id, _, password := g.User(); id != "u" || password != "p" {
 		t.Errorf("without a trust the user is %s", id)

@@ -9,6 +9,7 @@ import (
 
 // Each case was measured with OCCM, or read in the code of gcfg.
 func TestParse_ReadsTheSyntaxOfGcfg(t *testing.T) {
+	t.Parallel()
 	const refused = "refused"
 	for name, test := range map[string]struct {
 		content string
@@ -156,6 +157,7 @@ func valuesOf(c Config, key string) []string {
 
 // Mistakes that OCCM accepts silently are reported, and refused in strict mode.
 func TestParse_Typos_AreReportedWithTheirLine(t *testing.T) {
+	t.Parallel()
 	content := `[Global]
 project-id = p
 os-authURL = x
@@ -212,6 +214,7 @@ tls-insecure = yes
 }
 
 func TestParse_ReportsAllProblems(t *testing.T) {
+	t.Parallel()
 	_, _, err := Parse([]byte(`early = 1
 [Global]
 password = "open
@@ -244,6 +247,7 @@ flavor-id (/etc/cloud.conf line 14): has a "\" outside of quotes; put the value 
 }
 
 func TestParse_NumberThatCannotBeRead_NamesUnitAndLimits(t *testing.T) {
+	t.Parallel()
 	for option, want := range map[string]string{
 		"[LoadBalancer]\nmonitor-max-retries = 50s": "whole number, from 1 to 10",
 		"[LoadBalancer]\nmonitor-max-retries = -1":  "whole number without a sign, from 1 to 10",
@@ -266,6 +270,7 @@ func TestParse_NumberThatCannotBeRead_NamesUnitAndLimits(t *testing.T) {
 
 // The value that does not count is often the one that the operator reads.
 func TestParse_KeyTwice_IsAMistakeIfTheValuesDiffer(t *testing.T) {
+	t.Parallel()
 	again := func(option string, first, second int) string {
 		return fmt.Sprintf("%s (line %d): occurs twice, also in line %d, with another value; the "+
 			"last one counts", option, second, first)
@@ -296,6 +301,7 @@ func TestParse_KeyTwice_IsAMistakeIfTheValuesDiffer(t *testing.T) {
 
 // gcfg drops what follows # or ;, and keeps single quotes.
 func TestParse_ValueThatIsNotWhatWasWritten_IsAMistake(t *testing.T) {
+	t.Parallel()
 	const cutOff = "is cut at # or ;, which begin a comment; put the whole value in double quotes"
 	const quotes = "keeps its quotes as a part of the value; use double quotes (\"...\") " +
 		"instead of them, or around them"
@@ -376,6 +382,7 @@ func TestParse_ValueThatIsNotWhatWasWritten_IsAMistake(t *testing.T) {
 
 // A comment in a value that is not secret is common.
 func TestParse_CommentAfterAnOption_HasNoWarning(t *testing.T) {
+	t.Parallel()
 	_, warnings, err := Parse([]byte("[Global]\nregion = a # note\nca-file = # none\n"),
 		Options{Strict: true})
 	if err != nil || len(warnings) > 0 {
@@ -385,6 +392,7 @@ func TestParse_CommentAfterAnOption_HasNoWarning(t *testing.T) {
 
 // The cause is named, and not only its consequence.
 func TestRead_SecretThatBeginsWithAComment_IsRefusedWithItsKey(t *testing.T) {
+	t.Parallel()
 	const base = "[Global]\nauth-url = https://k\nuser-id = u\ntenant-id = t\n"
 	for written, want := range map[string]string{
 		"password = #hunter2":  "password in [Global] (line 5): is cut at # or ;",
@@ -404,6 +412,7 @@ func TestRead_SecretThatBeginsWithAComment_IsRefusedWithItsKey(t *testing.T) {
 }
 
 func TestParse_NoSectionAboveTheKeys_IsOneProblem(t *testing.T) {
+	t.Parallel()
 	_, err := Read([]byte("\nauth-url = https://k\npassword = hunter2\nx\n[Route]\n"),
 		Options{Strict: true})
 	const want = "auth-url (line 2): is before the first section; write [Global], or the " +
@@ -414,6 +423,7 @@ func TestParse_NoSectionAboveTheKeys_IsOneProblem(t *testing.T) {
 }
 
 func TestParse_LinesAreCountedThroughContinuations(t *testing.T) {
+	t.Parallel()
 	_, _, err := Parse([]byte("[Global]\nusername = a \\\n b \\\n c\nregion\n"), Options{})
 	if got := refused(t, err); len(got) != 1 || got[0].Line != 5 {
 		t.Errorf("refused for %v, want line 5", got)
@@ -422,6 +432,7 @@ func TestParse_LinesAreCountedThroughContinuations(t *testing.T) {
 
 // A value can be a secret whatever its key, because it may be in the wrong line.
 func TestProblems_NeverRepeatValues(t *testing.T) {
+	t.Parallel()
 	const value = "s3cr3t-Value"
 	for _, section := range table(&Config{}) {
 		for _, o := range section.options {
@@ -442,6 +453,7 @@ func TestProblems_NeverRepeatValues(t *testing.T) {
 }
 
 func TestProblems_Many_AreTruncated(t *testing.T) {
+	t.Parallel()
 	_, _, err := Parse([]byte(strings.Repeat("!\n", 1000)), Options{})
 	if got := err.Error(); len(refused(t, err)) != 1000 || strings.Count(got, "\n") != maxShown ||
 		!strings.HasSuffix(got, "and 980 more") {

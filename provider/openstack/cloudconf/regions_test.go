@@ -54,6 +54,7 @@ func regionOf(t *testing.T, c Config, name string) Config {
 }
 
 func TestRegions_SectionsWithNames_EachRegionIsComplete(t *testing.T) {
+	t.Parallel()
 	loaded, err := Read([]byte(twoRegions), Options{Strict: true})
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +97,7 @@ func TestRegions_SectionsWithNames_EachRegionIsComplete(t *testing.T) {
 }
 
 func TestRegions_CloudsYAML_IsReadForEach(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	clouds := `clouds:
   prod:
@@ -134,6 +136,7 @@ cloud = lab
 }
 
 func TestRegions_Mistakes_AreRefusedWithTheirPlace(t *testing.T) {
+	t.Parallel()
 	const login = "[Global]\nauth-url = http://k/v3\ntoken = t\n"
 	for name, test := range map[string]struct{ text, want string }{
 		"default region without a name": {
@@ -182,6 +185,7 @@ func TestRegions_Mistakes_AreRefusedWithTheirPlace(t *testing.T) {
 
 // The addresses of the services differ between regions.
 func TestRegions_EndpointOverrides_AreNotInherited(t *testing.T) {
+	t.Parallel()
 	loaded, err := Read([]byte(`[Global]
 auth-url = https://keystone.example/v3
 user-id = u

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRender_IsParsedToTheSameConfig(t *testing.T) {
+	t.Parallel()
 	content, err := os.ReadFile(filepath.Join("testdata", "full.conf"))
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +46,7 @@ func TestRender_IsParsedToTheSameConfig(t *testing.T) {
 }
 
 func TestRender_WritesOnlyDifferencesFromTheDefaults(t *testing.T) {
+	t.Parallel()
 	c := Default()
 	c.Global = Global{AuthURL: "https://keystone", Username: "a b", Password: "hunter2"}
 	c.LoadBalancer.InternalLB = true
@@ -66,6 +68,7 @@ internal-lb = true
 }
 
 func TestRender_SecretsOnlyOnRequest(t *testing.T) {
+	t.Parallel()
 	c := Default()
 	c.Global.Password, c.Global.TrusteePassword = "s3cr3t", "s3cr3t"
 	c.Global.ApplicationCredentialSecret, c.Global.Token = "s3cr3t", "s3cr3t"
@@ -79,6 +82,7 @@ func TestRender_SecretsOnlyOnRequest(t *testing.T) {
 }
 
 func TestRender_InexpressibleValue_IsAnError(t *testing.T) {
+	t.Parallel()
 	for _, value := range []string{"a\rb", "a\x00b", "\xff"} {
 		c := Default()
 		c.Global.Password = Secret(value)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestSecret_IsNotPrinted(t *testing.T) {
+	t.Parallel()
 	c := Config{Global: Global{Username: "ccm", Password: "hunter2", Token: "hunter2"}}
 	var out bytes.Buffer
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {

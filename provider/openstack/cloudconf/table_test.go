@@ -8,6 +8,7 @@ import (
 )
 
 func TestTable_HasOneRowForEachField(t *testing.T) {
+	t.Parallel()
 	// These are not read from the file.
 	without := []string{"LoadBalancer.ActiveSteps"}
 
@@ -75,6 +76,7 @@ func leaves(name string, v reflect.Value) map[string]any {
 }
 
 func TestTable_KeysAreUniqueAndExplained(t *testing.T) {
+	t.Parallel()
 	for _, s := range table(&Config{}) {
 		seen := map[string]bool{}
 		if s.meaning == "" {

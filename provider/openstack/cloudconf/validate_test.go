@@ -14,6 +14,7 @@ const noTaintKeys = "2: must be comma-separated keys of taints, such as example.
 // Each case is added to a valid file. A setting that OCCM refuses or fails with at once is an
 // error; one with which OCCM fails later is a mistake.
 func TestRead_ValidatesValues(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		content string
 		// want is "severity: text", about the key in the line after the header unless it names
@@ -197,6 +198,7 @@ func TestRead_ValidatesValues(t *testing.T) {
 }
 
 func TestValidate_ConfigOfAHost(t *testing.T) {
+	t.Parallel()
 	c := Default()
 	c.Global = Global{AuthURL: "https://keystone", UserID: "u", Password: "p", TenantID: "t"}
 	c.LoadBalancer.MonitorDelay = -1
@@ -217,6 +219,7 @@ monitor-timeout in [LoadBalancer]: should be shorter than monitor-delay; both ar
 }
 
 func TestClassify_RefusesMistakesInStrictModeOnly(t *testing.T) {
+	t.Parallel()
 	problems := []Problem{
 		{severity: asWarning, Key: "a"},
 		{severity: asMistake, Key: "b"},

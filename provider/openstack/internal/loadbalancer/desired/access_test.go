@@ -18,6 +18,7 @@ func dualStack(in *Input) {
 }
 
 func TestAccess_EachSourceRange_GivesTheAllowedCIDRs(t *testing.T) {
+	t.Parallel()
 	v6 := func(in *Input) {
 		in.Service.Spec.IPFamilies = []v1.IPFamily{v1.IPv6Protocol}
 		in.Settings.Internal = true
@@ -57,6 +58,7 @@ func TestAccess_EachSourceRange_GivesTheAllowedCIDRs(t *testing.T) {
 }
 
 func TestAccess_SettingsAreNotChanged(t *testing.T) {
+	t.Parallel()
 	in := given()
 	in.Settings.SourceRanges = []string{"192.0.2.0/24", "10.0.0.0/8"}
 	if _, _, err := Build(in); err != nil || in.Settings.SourceRanges[0] != "192.0.2.0/24" {
@@ -65,6 +67,7 @@ func TestAccess_SettingsAreNotChanged(t *testing.T) {
 }
 
 func TestAccess_NoRangeLeft_IsRefused(t *testing.T) {
+	t.Parallel()
 	for name, ranges := range map[string][]string{
 		"another family": {"fd00::/8"}, "not one": {"10.0.0.0"}, "not one of two": {"10.0.0.0/8", "x"}, "an empty list": {},
 	} {
@@ -76,6 +79,7 @@ func TestAccess_NoRangeLeft_IsRefused(t *testing.T) {
 }
 
 func TestAccess_NoSourceRanges_NothingIsIgnored(t *testing.T) {
+	t.Parallel()
 	for name, features := range map[string]Features{
 		"ovn":      ovn(),
 		"API 2.11": FeaturesOf("amphora", 11, false),
@@ -89,6 +93,7 @@ func TestAccess_NoSourceRanges_NothingIsIgnored(t *testing.T) {
 }
 
 func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
+	t.Parallel()
 	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"10.0.0.0/8"} }
 	ofSpec := func(in *Input) {
 		ranges(in)
@@ -116,6 +121,7 @@ func TestAccess_ProviderCannotRestrict_Warns(t *testing.T) {
 // Zed supports additional VIPs, but cannot create a load balancer with both an additional VIP and
 // CIDRs.
 func TestAccess_DualStackBeforeAPI227_IsOpen(t *testing.T) {
+	t.Parallel()
 	zed := withFeatures(FeaturesOf("amphora", 26, false))
 	d, notices := build(t, zed, dualStack)
 	wantTold(t, notices)

@@ -141,6 +141,7 @@ func shuffled(in Input, seed uint64) Input {
 }
 
 func TestBuild_WhateverTheInput(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	data, served := make([]byte, 120), 0
 	for range 2000 {

@@ -12,6 +12,7 @@ import (
 )
 
 func TestBuild_PlainService_IsAsOCCMMakesIt(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP))
 	wantTold(t, notices)
 	id := given().Identity
@@ -69,6 +70,7 @@ func TestBuild_PlainService_IsAsOCCMMakesIt(t *testing.T) {
 }
 
 func TestBuild_WhatTheOperatorAndTheUserSayOfTheWhole(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withSettings(func(s *settings.Settings) {
 		s.KeepFloatingIP, s.Recreate, s.CascadeDelete = true, true, false
 	}))
@@ -81,6 +83,7 @@ func TestBuild_NoPorts_IsRefused(t *testing.T) { refused(t, withPorts()) }
 
 // The features follow from the load balancer's real provider, not from the configured one.
 func TestRealProvider_Decides(t *testing.T) {
+	t.Parallel()
 	asked := withSettings(func(s *settings.Settings) { s.Provider, s.Monitor = "amphora", true })
 	d, _ := build(t, asked, withFeatures(ovn()), withLocal)
 	port := d.Ports[0]
@@ -100,6 +103,7 @@ func TestRealProvider_Decides(t *testing.T) {
 }
 
 func TestBuild_OldAPI_UnknownFieldsAreOmitted(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withFeatures(FeaturesOf("amphora", 0, false)))
 	l := d.Ports[0].Listener
 	if d.LoadBalancer.Tags != nil || l.Tags != nil || l.Timeouts != nil || l.AllowedCIDRs != nil {
@@ -113,6 +117,7 @@ func TestBuild_OldAPI_UnknownFieldsAreOmitted(t *testing.T) {
 // The owner's load balancer may have been created under another cluster name. A guest's children
 // are named after its own Service: OCCM recognizes its own by that, and would rename the monitors.
 func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *testing.T) {
+	t.Parallel()
 	const elsewhere, own = "kube_service_former_shop_web", "kube_service_kubernetes_shop_web"
 	for _, guest := range []bool{false, true} {
 		d, _ := build(t, withMonitor,
@@ -135,6 +140,7 @@ func TestBuild_ExistingLoadBalancer_ItsChildrenBearTheOwnersNameOrTheGuests(t *t
 }
 
 func TestBuild_Guest_HasNoSayInTheLoadBalancer(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, withFeatures(ovn()), withFamilies(v1.IPv4Protocol, v1.IPv6Protocol),
 		func(in *Input) {
 			in.Guest, in.LoadBalancerName, in.Places.FloatingNetworkID = true, "x", ""

@@ -8,6 +8,7 @@ import (
 )
 
 func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
+	t.Parallel()
 	has := map[string]struct {
 		since int
 		of    func(Features) bool
@@ -52,6 +53,7 @@ func TestFeatures_ComeWithVersionsOfTheAPI(t *testing.T) {
 }
 
 func TestBuild_EachVersionOfTheAPI_HasNoNewerField(t *testing.T) {
+	t.Parallel()
 	changes := []func(*Input){dualStack, func(in *Input) {
 		s := &in.Settings
 		s.TLSContainer, s.TLSVersions, s.SourceRanges = certificate, []string{"TLSv1.3"},
@@ -87,6 +89,7 @@ func TestBuild_EachVersionOfTheAPI_HasNoNewerField(t *testing.T) {
 }
 
 func TestTLSVersions_WithoutTheAPIOrATLSListener_IsRefused(t *testing.T) {
+	t.Parallel()
 	const name = settings.Prefix + "tls-versions"
 	versions := func(in *Input) {
 		in.Settings.TLSVersions = []string{"TLSv1.2", "TLSv1.3"}

@@ -19,6 +19,7 @@ import (
 
 // The rows come from OCCM's Test_nodeAddressForLB.
 func TestMemberAddress_EachFamily_IsThatOfOCCM(t *testing.T) {
+	t.Parallel()
 	const v4, v6 = v1.IPv4Protocol, v1.IPv6Protocol
 	for name, test := range map[string]struct {
 		addresses []string
@@ -54,6 +55,7 @@ func TestMemberAddress_EachFamily_IsThatOfOCCM(t *testing.T) {
 }
 
 func TestMembers_OnePerNodeAndPort(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t,
 		withNodes(node("n3", "10.0.0.1"), node("n1", "10.0.0.3"), node("n2", "fd00::2")),
 		withProtocols(v1.ProtocolTCP, v1.ProtocolUDP))
@@ -70,6 +72,7 @@ func TestMembers_OnePerNodeAndPort(t *testing.T) {
 }
 
 func TestMembers_SeveralAddresses_TheOneInTheMemberSubnet(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		subnet string
 		want   []string
@@ -97,6 +100,7 @@ func TestMembers_SeveralAddresses_TheOneInTheMemberSubnet(t *testing.T) {
 
 // OVN forwards packets, so the members of one family do not serve the VIP of the other.
 func TestMembers_DualStackWithOVN_AreOfEachFamily(t *testing.T) {
+	t.Parallel()
 	withBoth := func(in *Input) {
 		dualStack(in)
 		in.Features = FeaturesOf(octavia.ProviderOVN, 30, false)
@@ -134,6 +138,7 @@ func TestMembers_DualStackWithOVN_AreOfEachFamily(t *testing.T) {
 }
 
 func TestMembers_NoSubnetNamed(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, func(in *Input) { in.Places.Member = MemberPlace{} })
 	if m := d.Ports[0].Pool.Members[0]; m.SubnetID != "" || d.Backends[0].SubnetID != "" {
 		t.Errorf("%+v, %+v", m, d.Backends[0])
@@ -150,6 +155,7 @@ func wantClosed(t *testing.T, notices []events.Notice) {
 }
 
 func TestMembers_NoNodePort_HasAWarningAndNoMembers(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t,
 		withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
 			v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 81, NodePort: 30081}))
@@ -166,6 +172,7 @@ func TestMembers_NoNodePort_HasAWarningAndNoMembers(t *testing.T) {
 }
 
 func TestMembers_ProviderNeedsNoNodePorts_PortWithoutOneHasMembersAtTheServicesPort(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, managed,
 		withSettings(func(s *settings.Settings) { s.NeedsNoNodePorts = true }),
 		withPorts(v1.ServicePort{Protocol: v1.ProtocolTCP, Port: 80},
@@ -188,6 +195,7 @@ func TestMembers_ProviderNeedsNoNodePorts_PortWithoutOneHasMembersAtTheServicesP
 }
 
 func TestSerialProvider_HasTheSameMembers(t *testing.T) {
+	t.Parallel()
 	features := FeaturesOf("f5", 27, true)
 	v6 := func(in *Input) {
 		withFamilies(v1.IPv6Protocol)(in)
@@ -211,6 +219,7 @@ func TestSerialProvider_HasTheSameMembers(t *testing.T) {
 // The member subnet comes from Places, regardless of the operation: OCCM's two ways resulted in two
 // subnets.
 func TestMemberSubnet_IsThatOfThePlaces(t *testing.T) {
+	t.Parallel()
 	asked := withSettings(func(s *settings.Settings) {
 		s.SubnetID, s.MemberSubnetID = "vip subnet", "another"
 	})
@@ -223,6 +232,7 @@ func TestMemberSubnet_IsThatOfThePlaces(t *testing.T) {
 }
 
 func TestMembers_NodeSelector(t *testing.T) {
+	t.Parallel()
 	labeled := func(name, address string, labels map[string]string) *v1.Node {
 		n := node(name, address)
 		n.Labels = labels
@@ -261,6 +271,7 @@ func namesOf(d State) (names []string) {
 }
 
 func TestMembers_DrainingNodes(t *testing.T) {
+	t.Parallel()
 	drain := func(in *Input) { in.Nodes[0].Draining = true }
 	d, notices := build(t, drain)
 	wantTold(t, notices)
@@ -280,6 +291,7 @@ func TestMembers_DrainingNodes(t *testing.T) {
 }
 
 func TestMembers_None_Warns(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, withNodes(node("n1", "fd00::1"), node("n2")))
 	wantTold(t, notices, "LoadBalancerWithoutMembers!")
 	if len(namesOf(d)) != 0 {
@@ -291,6 +303,7 @@ func TestMembers_None_Warns(t *testing.T) {
 }
 
 func TestMembers_OneAddress_OneMember(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t,
 		withNodes(node("n2", "10.0.0.1"), node("n1", "10.0.0.1"), node("n3", "10.0.0.3")))
 	wantTold(t, notices, "LoadBalancerNodesShareAddress!")
@@ -310,6 +323,7 @@ func TestMembers_OneAddress_OneMember(t *testing.T) {
 
 // A server was replaced, and its successor got the address before the old node was deleted.
 func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, withNodes(node("n1", "10.0.0.1"), node("n2", "10.0.0.1")),
 		func(in *Input) { in.Nodes[0].Draining = true })
 	wantTold(t, notices)
@@ -320,6 +334,7 @@ func TestMembers_OneAddress_TheNodeThatStaysIsTheMember(t *testing.T) {
 
 // OCCM's security groups fail because of a node without provider ID.
 func TestNode_WithoutProviderID_IsAMember(t *testing.T) {
+	t.Parallel()
 	for id, want := range map[string]string{
 		"": "", "other:///x": "", "openstack:///" + serviceUID: serviceUID,
 		"openstack://RegionOne/" + serviceUID: serviceUID,
@@ -338,6 +353,7 @@ func TestNode_WithoutProviderID_IsAMember(t *testing.T) {
 // These are the nodes that upstream's service controller chooses, plus those that it leaves out
 // because they are being deleted. It does not know Karpenter's taints and that of a shutdown.
 func TestCandidates_EachNode_IsChosenAsUpstreamDoes(t *testing.T) {
+	t.Parallel()
 	tainted := func(key string) func(*v1.Node) {
 		return func(n *v1.Node) { n.Spec.Taints = []v1.Taint{{Key: "other"}, {Key: key}} }
 	}
@@ -393,6 +409,7 @@ func nodeOf(server, name string, age time.Duration) *v1.Node {
 // A node writes its provider ID itself, so a younger one may claim the server of another to get its
 // traffic, or to have its security group opened.
 func TestBuild_TwoNodesHaveOneProviderID_OnlyTheOlderIsAMember(t *testing.T) {
+	t.Parallel()
 	const server = "11111111-1111-4111-8111-111111111111"
 	leaving := nodeOf(server, "n3", time.Hour)
 	leaving.DeletionTimestamp = &leaving.CreationTimestamp
@@ -450,6 +467,7 @@ func excludedNode(n *v1.Node) *v1.Node {
 
 // Octavia's amphorae would send the traffic to themselves, or to their metadata service.
 func TestBuild_NodeReportsAnUnreachableAddress_ItIsNoMember(t *testing.T) {
+	t.Parallel()
 	for _, address := range []string{
 		"127.0.0.1", "169.254.169.254", "0.0.0.0", "224.0.0.1", "::1", "fe80::1", "fe80::a9fe:a9fe",
 		"::ffff:169.254.169.254", "::", "ff02::1", "0.0.0.1", "255.255.255.255", "168.63.129.16",
@@ -558,6 +576,7 @@ func TestVerified_ServerOfANodeIsUnknown_ItsMemberStaysAndNoneIsAdded(t *testing
 
 // A node writes its addresses itself, so it may report one of another server.
 func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testing.T) {
+	t.Parallel()
 	const server = "11111111-1111-4111-8111-111111111111"
 	node := nodeOf(server, "n1", 0)
 	node.Status.Addresses = append(node.Status.Addresses,

@@ -11,6 +11,7 @@ import (
 )
 
 func TestMonitor_Type(t *testing.T) {
+	t.Parallel()
 	const kubeProxy = 31000
 	old := FeaturesOf("amphora", 15, false)
 	withoutPort := func(in *Input) {
@@ -72,6 +73,7 @@ func TestMonitor_Type(t *testing.T) {
 }
 
 func TestMonitor_SCTPWithOVN_MessageNamesProviderAndSetting(t *testing.T) {
+	t.Parallel()
 	const annotation = "enable-health-monitor"
 	for setting, change := range map[string]func(*Input){
 		"option create-monitor of cloud.conf":        func(*Input) {},
@@ -86,6 +88,7 @@ func TestMonitor_SCTPWithOVN_MessageNamesProviderAndSetting(t *testing.T) {
 }
 
 func TestMonitor_LocalUDP_MessageNamesProviderOrVersionAndSetting(t *testing.T) {
+	t.Parallel()
 	for why, features := range map[string]Features{
 		"the provider ovn supports no HTTP monitor; set lb-provider to another provider": ovn(),
 		"an HTTP monitor for UDP needs Octavia API 2.16, but the cloud has 2.15; upgrade Octavia": FeaturesOf(
@@ -102,6 +105,7 @@ func TestMonitor_LocalUDP_MessageNamesProviderOrVersionAndSetting(t *testing.T) 
 // OCCM compared members with a monitor port that it had not sent, so it wrote them at each
 // reconcile.
 func TestOVN_MembersHaveNoMonitorPort(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withFeatures(ovn()), withLocal, withMonitor)
 	for _, m := range d.Ports[0].Pool.Members {
 		if m.MonitorPort != 0 {
@@ -111,6 +115,7 @@ func TestOVN_MembersHaveNoMonitorPort(t *testing.T) {
 }
 
 func TestMonitor_Figures(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withMonitor, withSettings(func(s *settings.Settings) {
 		s.MonitorDelay = 90 * time.Second
 		s.MonitorTimeout = 7 * time.Second
@@ -124,6 +129,7 @@ func TestMonitor_Figures(t *testing.T) {
 }
 
 func TestMonitor_OnlyIfWanted(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t)
 	wantTold(t, notices)
 	if m := d.Ports[0].Pool.Monitor; m != nil {
@@ -132,6 +138,7 @@ func TestMonitor_OnlyIfWanted(t *testing.T) {
 }
 
 func TestMonitor_LocalWithoutMonitor_Warns(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, withLocal, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP))
 	wantTold(t, notices, "LoadBalancerLocalWithoutMonitor!")
 	for _, port := range d.Ports {

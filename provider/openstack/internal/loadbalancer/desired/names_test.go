@@ -18,6 +18,7 @@ func web() Identity {
 
 // OCCM recognizes its objects by these names, and fxccm recognizes OCCM's: no letter may change.
 func TestNames_AreOCCMs(t *testing.T) {
+	t.Parallel()
 	id := web()
 	lb := id.LoadBalancerName()
 	for name, test := range map[string]struct{ got, want string }{
@@ -48,6 +49,7 @@ func TestNames_AreOCCMs(t *testing.T) {
 
 // Names that are too long are cut. A child's name is derived from the cut name, and cut again.
 func TestNames_AreCutAt255(t *testing.T) {
+	t.Parallel()
 	id := web()
 	id.Namespace, id.Name = strings.Repeat("n", 63), strings.Repeat("s", 300)
 	lb := "kube_service_kubernetes_" + strings.Repeat("n", 63) + "_" +
@@ -74,6 +76,7 @@ func TestNames_AreCutAt255(t *testing.T) {
 }
 
 func TestTags_SayWhoseItIs(t *testing.T) {
+	t.Parallel()
 	id := web()
 	want := []string{
 		"kube_service_kubernetes_shop_web",
@@ -106,6 +109,7 @@ func TestTags_SayWhoseItIs(t *testing.T) {
 
 // Two clusters of one name have load balancers of the same names, but with different tags.
 func TestClusters_OfOneName_HaveDifferentTags(t *testing.T) {
+	t.Parallel()
 	one, other := web(), web()
 	other.ClusterUID, other.UID = "another", "another one"
 	if one.LoadBalancerName() != other.LoadBalancerName() {

@@ -9,6 +9,7 @@ import (
 )
 
 func TestBuild_ProviderOVNIgnoresASetting_TextNamesProviderAndSetting(t *testing.T) {
+	t.Parallel()
 	_, notices := build(t, withFeatures(ovn()), withSettings(func(s *settings.Settings) {
 		s.Algorithm = "LEAST_CONNECTIONS"
 	}))
@@ -21,6 +22,7 @@ func TestBuild_ProviderOVNIgnoresASetting_TextNamesProviderAndSetting(t *testing
 }
 
 func TestBuild_ProviderOVNAndPROXYByAnnotation_RefusalNamesTheAnnotation(t *testing.T) {
+	t.Parallel()
 	err := refused(t, withFeatures(ovn()), annotated("proxy-protocol", "v2"),
 		withSettings(func(s *settings.Settings) { s.ProxyProtocol = octavia.ProxyV2 }))
 	const want = "port 80/TCP: the provider ovn does not support the PROXYV2 protocol " +

@@ -20,6 +20,7 @@ import (
 var none = map[string]int{}
 
 func TestResolve_EverythingIsNamed_OnlyTheExternalNetworksAreLookedUpOnce(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	calls := map[string]int{"network_list": 1, "subnet_list": 1}
 	for _, is := range []*octavia.LoadBalancer{nil, existingIn(s.frontV4, s.front)} {
@@ -40,6 +41,7 @@ func TestResolve_EverythingIsNamed_OnlyTheExternalNetworksAreLookedUpOnce(t *tes
 }
 
 func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	nodes := []*v1.Node{
 		s.addNode("b", "10.0.0.12", "fd00::12"),
@@ -75,6 +77,7 @@ func TestResolve_NothingIsNamed_TheNodesSubnet(t *testing.T) {
 
 // OCCM reads the first node of an unordered list, and fails if that has no provider ID.
 func TestResolve_NodesThatShowNoSubnet_DoNotMakeItFail(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	unnamed := serverNode("a", "10.0.0.10")
 	unnamed.Spec.ProviderID = ""
@@ -104,6 +107,7 @@ func TestResolve_NodesThatShowNoSubnet_DoNotMakeItFail(t *testing.T) {
 }
 
 func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	unnamed := serverNode("a", "10.0.0.10")
 	unnamed.Spec.ProviderID = ""
@@ -135,6 +139,7 @@ func TestResolve_NoNodeYet_WaitsForOne(t *testing.T) {
 
 // Without a node OCCM creates no load balancer, even if the settings name its place.
 func TestResolve_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	for name, c := range map[string]struct {
 		settings settings.Settings
@@ -155,6 +160,7 @@ func TestResolve_PlaceIsNamed_WaitsForNoNode(t *testing.T) {
 }
 
 func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.9.0/24"})
 	first := s.addNode("a", "10.0.0.11")
@@ -185,6 +191,7 @@ func TestResolve_SelectorChooses_TheSubnetIsOfAChosenNode(t *testing.T) {
 // of the Service. fxccm uses the same subnet for both, before and after the creation of the load
 // balancer.
 func TestResolve_MemberSubnet_IsTheSameBeforeAndAfter(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11")}
 	for name, c := range map[string]struct {
@@ -211,6 +218,7 @@ func TestResolve_MemberSubnet_IsTheSameBeforeAndAfter(t *testing.T) {
 
 // Address and subnet of a member are one choice.
 func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11"), s.addNode("b", "10.0.0.12")}
 	nodes[1].Status.Addresses = append(nodes[1].Status.Addresses,
@@ -262,6 +270,7 @@ func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *tes
 // With only a network and managed security groups OCCM looks up the subnet "", and
 // crashes.
 func TestResolve_NetworkAloneAndSecurityGroups(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	in := lookup{Settings: settings.Settings{
 		Internal: true, NetworkID: s.front,
@@ -292,6 +301,7 @@ func TestResolve_NetworkAloneAndSecurityGroups(t *testing.T) {
 }
 
 func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	in := lookup{Settings: settings.Settings{
 		Internal: true, SubnetID: s.v4,
@@ -311,6 +321,7 @@ func TestResolve_SecurityGroups_SubnetIsRemembered(t *testing.T) {
 }
 
 func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	other := s.AddSubnet(openstacktest.Subnet{NetworkID: s.front, CIDR: "172.16.9.0/24"})
 	s.AddPort(openstacktest.Port{
@@ -346,6 +357,7 @@ func TestResolve_NodeThatWasFirstLeaves_MembersStayInTheSubnetOfTheVIP(t *testin
 }
 
 func TestResolve_NoPortOfANodeIsKnown_MembersAreWhereTheVIPIs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	got := s.mustResolve(lookup{
 		Settings: settings.Settings{Internal: true},
@@ -358,6 +370,7 @@ func TestResolve_NoPortOfANodeIsKnown_MembersAreWhereTheVIPIs(t *testing.T) {
 }
 
 func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11")}
 	s.Inject(openstacktest.Fault{Operation: "*_list", Status: 500})
@@ -384,6 +397,7 @@ func TestResolve_NeutronFails_NothingIsGuessed(t *testing.T) {
 }
 
 func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	in := lookup{Settings: settings.Settings{NetworkID: s.nodes}, Service: service(v1.IPv6Protocol)}
 	got := s.mustResolve(in)
@@ -406,6 +420,7 @@ func TestResolve_IPv6InANetworkAlone_ChoosesItsSubnet(t *testing.T) {
 
 // IDs are random, so they do not choose: not for the VIP, and not for that of the second family.
 func TestResolve_TwoSubnetsOfAFamily_TheNodesOrTheOldest(t *testing.T) {
+	t.Parallel()
 	const low, high = "00000000-0000-4000-8000-000000000001", "ffffffff-0000-4000-8000-000000000002"
 	for _, ids := range [][2]string{{low, high}, {high, low}} {
 		now := clocktesting.NewFakePassiveClock(time.Now())
@@ -440,6 +455,7 @@ func TestResolve_TwoSubnetsOfAFamily_TheNodesOrTheOldest(t *testing.T) {
 
 // A load balancer that does not translate between the families needs members of each.
 func TestResolve_DualStack_MembersOfTheSecondFamilyAreWhereTheirNodesAre(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	nodes := []*v1.Node{s.addNode("a", "10.0.0.11", "fd00::11")}
 	pair := s.AddNetwork(openstacktest.Network{Name: "pair"})
@@ -484,6 +500,7 @@ func TestResolve_DualStack_MembersOfTheSecondFamilyAreWhereTheirNodesAre(t *test
 }
 
 func TestResolve_DualStack(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	require := service(v1.IPv4Protocol, v1.IPv6Protocol)
 	*require.Spec.IPFamilyPolicy = v1.IPFamilyPolicyRequireDualStack
@@ -673,6 +690,7 @@ func TestResolve_DualStack(t *testing.T) {
 }
 
 func TestResolve_FloatingIP(t *testing.T) {
+	t.Parallel()
 	now := clocktesting.NewFakePassiveClock(time.Now())
 	s := newSite(t, openstacktest.WithClock(now))
 	now.SetTime(now.Now().Add(time.Minute))
@@ -825,6 +843,7 @@ func TestResolve_FloatingIP(t *testing.T) {
 }
 
 func TestResolve_NoExternalNetwork_NoPlaceForAFloatingIP(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	s.Inject(openstacktest.Fault{
 		Operation: "network_list",
@@ -840,6 +859,7 @@ func TestResolve_NoExternalNetwork_NoPlaceForAFloatingIP(t *testing.T) {
 }
 
 func TestResolve_200Services_CostAboutAsMuchAsOne(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	var nodes []*v1.Node
 	for i := range 50 {

@@ -74,6 +74,7 @@ func podMember(name, address string, weight int) octavia.Member {
 }
 
 func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		changes []func(*Input)
 		want    []octavia.Member
@@ -246,6 +247,7 @@ func TestPods_HostIsUnknown_NewMembersHaveKnownAddressesInTheRegion(t *testing.T
 }
 
 func TestPods_SeveralPortsOneUDP_EachHasItsTargetPort(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withPorts(
 		v1.ServicePort{Name: "web", Protocol: v1.ProtocolTCP, Port: 80, NodePort: 30080},
 		v1.ServicePort{Name: "dns", Protocol: v1.ProtocolUDP, Port: 53, NodePort: 30053},
@@ -267,6 +269,7 @@ func TestPods_SeveralPortsOneUDP_EachHasItsTargetPort(t *testing.T) {
 
 // The node that has the pod matters to kube-proxy, and not to a load balancer that forwards to it.
 func TestPods_TrafficPolicyLocal_MonitorChecksThePod(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, withPods(pod("n1", "10.244.1.1")), withLocal, withMonitor)
 	wantTold(t, notices)
 	pool := d.Ports[0].Pool
@@ -279,6 +282,7 @@ func TestPods_TrafficPolicyLocal_MonitorChecksThePod(t *testing.T) {
 }
 
 func TestPods_SecurityGroup_OpensTheTargetPortsOnAllNodes(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withPods(pod("n1", "10.244.1.1"), pod("n2", "10.244.2.1")), withLocal, managed)
 	if want := []neutron.Rule{let("tcp", 8080, "10.0.0.0/16")}; !slices.Equal(
 		d.SecurityGroup.Rules, want) {
@@ -296,6 +300,7 @@ func TestPods_SecurityGroup_OpensTheTargetPortsOnAllNodes(t *testing.T) {
 // ovn keeps the addresses of clients, so that the ports of pods admit the same clients as node
 // ports.
 func TestPods_SourceRangesWithOVN_RulesOpenTheTargetPortsToThem(t *testing.T) {
+	t.Parallel()
 	ranges := func(in *Input) { in.Settings.SourceRanges = []string{"192.0.2.0/24"} }
 	d, notices := build(t, withPods(pod("n1", "10.244.1.1")), ranges, managed, withFeatures(ovn()))
 	wantTold(t, notices)
@@ -310,6 +315,7 @@ func TestPods_SourceRangesWithOVN_RulesOpenTheTargetPortsToThem(t *testing.T) {
 // A rollout may change the number of a named port. The last pods of the old number are no members
 // of ovn, but their open connections must go on.
 func TestPods_DrainingWithOVN_TheirPortStaysOpen(t *testing.T) {
+	t.Parallel()
 	old := func(in *Input) {
 		before := *in.Pods.Endpoints[0]
 		before.Endpoints = []discoveryv1.Endpoint{leaving(pod("n1", "10.244.1.2"))}
@@ -332,6 +338,7 @@ func TestPods_DrainingWithOVN_TheirPortStaysOpen(t *testing.T) {
 // The nodes' ports are in their own subnet, whichever the members' is, and pods on a node that
 // drains serve until they end.
 func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withPods(pod("n1", "10.244.1.1")), managed, withFeatures(ovn()),
 		func(in *Input) {
 			in.Nodes = []Node{{Node: node("n1", "10.0.0.1"), Draining: true}}
@@ -346,6 +353,7 @@ func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T
 
 // A route to the pods is on the router of the VIP's subnet.
 func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	in := Input{
 		Service: service(v1.IPv4Protocol), Pods: &Pods{},
@@ -366,6 +374,7 @@ func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 
 // A VIP to which no member belongs would be an address that does not answer.
 func TestResolve_PodsOfOneFamilyAreReached_OVNHasNoVIPOfTheOther(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	nodes := []Node{{Node: s.addNode("a", "10.0.0.11", "fd00::11")}}
 	for ranges, want := range map[string]int{"10.244.0.0/16": 0, "fd00:244::/32": 1} {
@@ -415,6 +424,7 @@ func TestResolve_PodsRouterIsNotTheGateway_OnlyOVNReachesThem(t *testing.T) {
 
 // The network of a named port is known before the load balancer exists.
 func TestResolve_PodsAreMembersAndAPortIsNamed_TheirSubnetIsInThePortsNetwork(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	places, _, err := Resolve(t.Context(), s.api, Input{
 		Service: service(v1.IPv4Protocol), Pods: &Pods{},

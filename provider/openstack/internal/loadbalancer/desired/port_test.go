@@ -14,6 +14,7 @@ import (
 // The rows come from OCCM's tests of listeners and pools, except UDP and SCTP ports and the
 // features that OCCM lacks.
 func TestPort_Protocols(t *testing.T) {
+	t.Parallel()
 	type asked = func(*settings.Settings)
 	tls := func(s *settings.Settings) { s.TLSContainer = certificate }
 	forwarded := func(s *settings.Settings) { s.XForwardedFor = true }
@@ -67,6 +68,7 @@ func TestPort_Protocols(t *testing.T) {
 }
 
 func TestPorts_OfUDPAndSCTP_AreNeverForcedIntoHTTPOrPROXY(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withProtocols(v1.ProtocolTCP, v1.ProtocolUDP, v1.ProtocolSCTP),
 		withSettings(func(s *settings.Settings) {
 			s.TLSContainer, s.XForwardedFor, s.ProxyProtocol = certificate, true, octavia.ProxyV2
@@ -89,6 +91,7 @@ func TestPorts_OfUDPAndSCTP_AreNeverForcedIntoHTTPOrPROXY(t *testing.T) {
 }
 
 func TestPort_HeadersAndCertificate_AreWhereTheyAreUnderstood(t *testing.T) {
+	t.Parallel()
 	all := withSettings(func(s *settings.Settings) {
 		s.TLSContainer, s.XForwardedFor, s.XForwardedPort, s.XForwardedProto = certificate, true,
 			true, true
@@ -123,6 +126,7 @@ func TestPort_HeadersAndCertificate_AreWhereTheyAreUnderstood(t *testing.T) {
 }
 
 func TestPort_LimitsOfTheListener(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t, withSettings(func(s *settings.Settings) {
 		s.ConnectionLimit = 10
 		s.TimeoutClientData = 1
@@ -139,6 +143,7 @@ func TestPort_LimitsOfTheListener(t *testing.T) {
 }
 
 func TestPort_UnsupportedProtocol_IsRefused(t *testing.T) {
+	t.Parallel()
 	type asked = func(*settings.Settings)
 	port := func(protocol string) asked {
 		return func(s *settings.Settings) {
@@ -184,6 +189,7 @@ func TestPort_UnsupportedProtocol_IsRefused(t *testing.T) {
 }
 
 func TestPort_UnsupportedListener_RefusalNamesTheSetting(t *testing.T) {
+	t.Parallel()
 	const setting = "annotation " + settings.Prefix + "listener-protocols"
 	for protocol, want := range map[string]string{
 		"PROMETHEUS": "there are no PROMETHEUS listeners (" + setting + "); correct it",
@@ -202,6 +208,7 @@ func TestPort_UnsupportedListener_RefusalNamesTheSetting(t *testing.T) {
 }
 
 func TestPort_Algorithm(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		features    Features
 		asked, want string
@@ -227,6 +234,7 @@ func TestPort_Algorithm(t *testing.T) {
 }
 
 func TestSessionAffinity_IsDesired(t *testing.T) {
+	t.Parallel()
 	for affinity, want := range map[v1.ServiceAffinity]struct {
 		is   octavia.Persistence
 		told []string // with ovn

@@ -14,6 +14,7 @@ import (
 func managed(in *Input) { in.Settings.ManageSecurityGroups = true }
 
 func TestSecurityGroup_OnlyIfManaged(t *testing.T) {
+	t.Parallel()
 	d, _ := build(t)
 	if d.SecurityGroup != nil {
 		t.Errorf("%+v", d.SecurityGroup)
@@ -45,6 +46,7 @@ func let6(protocol string, port int, from string) neutron.Rule {
 }
 
 func TestSecurityGroup_Rules(t *testing.T) {
+	t.Parallel()
 	ranges := func(cidrs ...string) func(*Input) {
 		return func(in *Input) { in.Settings.SourceRanges = cidrs }
 	}
@@ -129,6 +131,7 @@ func TestSecurityGroup_Rules(t *testing.T) {
 
 // OCCM panics at the second pass. Without rules the nodes' ports would be closed.
 func TestSecurityGroup_SubnetUnknown_IsAnError(t *testing.T) {
+	t.Parallel()
 	for name, features := range map[string]Features{"amphora": latest(), "ovn": ovn()} {
 		err := refused(t, managed, withLocal, withFeatures(features),
 			func(in *Input) { in.Places.Member = MemberPlace{} })

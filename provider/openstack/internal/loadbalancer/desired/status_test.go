@@ -11,6 +11,7 @@ import (
 )
 
 func TestStatus_EachSetting_ShowsAddressOrHostname(t *testing.T) {
+	t.Parallel()
 	at := func(ip string, mode v1.LoadBalancerIPMode) v1.LoadBalancerIngress {
 		return v1.LoadBalancerIngress{IP: ip, IPMode: &mode}
 	}

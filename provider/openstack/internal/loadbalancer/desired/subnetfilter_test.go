@@ -10,6 +10,7 @@ import (
 // These are the cases of OCCM's own test (loadbalancer_subnet_match_test.go), each also negated,
 // and more.
 func TestSubnetFilter_EachPattern_MatchesAsWithOCCM(t *testing.T) {
+	t.Parallel()
 	subnet := neutron.Subnet{Name: "test-123", Tags: []string{"alice", "bob"}}
 	for _, c := range []struct {
 		pattern, tags string

@@ -23,6 +23,7 @@ func existing(in *Input) { in.LoadBalancerName = in.Identity.LoadBalancerName() 
 
 // OCCM does not compare these after the creation of the load balancer.
 func TestImmutableSettings_AreDesired(t *testing.T) {
+	t.Parallel()
 	d, notices := build(t, internal, existing, withSettings(func(s *settings.Settings) {
 		s.Address, s.FlavorID, s.AvailabilityZone, s.Provider = "10.0.0.9", "flavor", "zone",
 			"amphora"
@@ -46,6 +47,7 @@ func TestImmutableSettings_AreDesired(t *testing.T) {
 }
 
 func TestVIP_IsInTheRequestedElseFoundPlace(t *testing.T) {
+	t.Parallel()
 	found := octavia.VIP{SubnetID: "found subnet", NetworkID: "found network"}
 	there := octavia.VIP{
 		Address: "10.0.0.9", PortID: "its port", SubnetID: "found subnet",
@@ -79,6 +81,7 @@ func TestVIP_IsInTheRequestedElseFoundPlace(t *testing.T) {
 }
 
 func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		kind          func(*Input)
 		address       string
@@ -118,6 +121,7 @@ func TestAddress_IsTheFloatingIPs_OrTheVIPs(t *testing.T) {
 }
 
 func TestAddress_OfAnotherFamily_NamesTheAnnotation(t *testing.T) {
+	t.Parallel()
 	err := refused(t, func(in *Input) {
 		in.Service.Annotations = map[string]string{settings.Prefix + "address": "fd00::9"}
 		in.Settings.Address = "fd00::9"
@@ -129,6 +133,7 @@ func TestAddress_OfAnotherFamily_NamesTheAnnotation(t *testing.T) {
 
 // A second address that cannot be had is reported, whatever the policy is.
 func TestDualStack_AddressOfTheSecondFamily_IsThatOfTheSecondVIP(t *testing.T) {
+	t.Parallel()
 	asked := withSettings(func(s *settings.Settings) { s.AdditionalAddress = "fd00::9" })
 	both := withFamilies(v1.IPv4Protocol, v1.IPv6Protocol)
 	d, notices := build(t, both, asked, func(in *Input) {
@@ -161,6 +166,7 @@ func TestDualStack_AddressOfTheSecondFamily_IsThatOfTheSecondVIP(t *testing.T) {
 }
 
 func TestFloatingIP_EachService_HasOneOrNone(t *testing.T) {
+	t.Parallel()
 	wanted := &neutron.WantedFloatingIP{
 		NetworkID: "public", SubnetIDs: []string{"a", "b"},
 		Description: "Floating IP for Kubernetes external service shop/web from cluster kubernetes",
@@ -185,6 +191,7 @@ func TestFloatingIP_EachService_HasOneOrNone(t *testing.T) {
 }
 
 func TestFloatingIP_NetworkUnknown_ExistingOneStays(t *testing.T) {
+	t.Parallel()
 	unknown := func(in *Input) { in.Places.FloatingNetworkID = "" }
 	d, notices := build(t, unknown)
 	wantTold(t, notices, "LoadBalancerForcedInternal!")
@@ -199,6 +206,7 @@ func TestFloatingIP_NetworkUnknown_ExistingOneStays(t *testing.T) {
 }
 
 func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
+	t.Parallel()
 	asked := withSettings(func(s *settings.Settings) {
 		s.FlavorID, s.AvailabilityZone = "flavor", "zone"
 	})
@@ -235,6 +243,7 @@ func TestFlavorAndZone_UnknownToTheCloud_AreLeftOut(t *testing.T) {
 }
 
 func TestDualStack_Unsupported_MessageNamesProviderOrVersion(t *testing.T) {
+	t.Parallel()
 	for why, features := range map[string]Features{
 		"dual stack with the provider ovn needs Octavia API 2.30, but the cloud has 2.27; " +
 			"upgrade Octavia, or set lb-provider to another provider": ovn(),
@@ -248,6 +257,7 @@ func TestDualStack_Unsupported_MessageNamesProviderOrVersion(t *testing.T) {
 }
 
 func TestDualStack_EachPolicy_HasOneVIPOrTwo(t *testing.T) {
+	t.Parallel()
 	both := withFamilies(v1.IPv4Protocol, v1.IPv6Protocol)
 	policy := func(p v1.IPFamilyPolicy) func(*Input) {
 		return func(in *Input) { in.Service.Spec.IPFamilyPolicy = &p }

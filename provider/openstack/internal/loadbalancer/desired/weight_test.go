@@ -80,6 +80,7 @@ func textOf(weight *int) string {
 }
 
 func TestMembers_EachStateOfNodeAndInstance_HasTheWeightOfThePage(t *testing.T) {
+	t.Parallel()
 	for _, row := range weightRows(t) {
 		t.Run(row.State, func(t *testing.T) {
 			if got, _ := weightOf(t, row, withMonitor); got != textOf(row.Weight) {
@@ -94,6 +95,7 @@ func TestMembers_EachStateOfNodeAndInstance_HasTheWeightOfThePage(t *testing.T) 
 }
 
 func TestMembers_NodeIsNotReadyWithoutMonitor_WarningNamesTheSetting(t *testing.T) {
+	t.Parallel()
 	for _, row := range weightRows(t) {
 		// Only a member that gets connections and is not ready is worth a warning.
 		var want []string
@@ -116,6 +118,7 @@ func TestMembers_NodeIsNotReadyWithoutMonitor_WarningNamesTheSetting(t *testing.
 
 // A rolling reboot would otherwise lead to an event for each node and Service.
 func TestMembers_OtherNodesAreNotReady_WarningIsTheSame(t *testing.T) {
+	t.Parallel()
 	nodes := []*v1.Node{
 		node("n1", "10.0.0.1"), node("n2", "10.0.0.2"), node("n3", "10.0.0.3"),
 	}
@@ -134,6 +137,7 @@ func TestMembers_OtherNodesAreNotReady_WarningIsTheSame(t *testing.T) {
 }
 
 func TestPage_WeightsOfMembers_AreThoseOfTheTests(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../../../../docs/explanation/openstack-load-balancers.md")
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ func wantNothing(t *testing.T, p plan.Plan) {
 }
 
 func TestLoadBalancer_OfAnotherName_RenamesNothing(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"kube_service_kube_shop_web", "kube_service_old_shop_web",
 		"a1234567890",
@@ -77,6 +78,7 @@ func TestLoadBalancer_OfAnotherName_RenamesNothing(t *testing.T) {
 }
 
 func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
+	t.Parallel()
 	begin := []string{"node-1", "node-2", "node-3"}
 	forgotten := func(c *cloud) {
 		for i := range c.pools[0].Members {
@@ -112,6 +114,7 @@ func TestChange_OneMemberOfMany_IsRequestedAlone(t *testing.T) {
 
 // Monitors are named after the load balancer at their creation, and keep the name.
 func TestMonitor_OfAnotherName_IsNotRenamed(t *testing.T) {
+	t.Parallel()
 	c := shared(t)
 	name := c.lb.Name
 	c.carryOut(t, visiting(name, monitored(octavia.MonitorTCP)))
@@ -132,6 +135,7 @@ func TestMonitor_OfAnotherName_IsNotRenamed(t *testing.T) {
 }
 
 func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire())
 	for _, name := range []string{"amphora", "amphorav2", "octavia", ""} {
 		p := change(c, desire(func(d *desired.State) { d.LoadBalancer.Provider = name }))
@@ -144,6 +148,7 @@ func TestChange_ProvidersOfOneKind_AreTheSame(t *testing.T) {
 // A load balancer with other users is not recreated, and neither is one whose floating IP could not
 // be recognized after an interruption.
 func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
+	t.Parallel()
 	want := desire(recreate, func(d *desired.State) { d.LoadBalancer.FlavorID = "other" })
 	for _, test := range []struct {
 		name   string
@@ -199,6 +204,7 @@ func TestChange_RecreateWouldTakeFromOthers_IsRefused(t *testing.T) {
 
 // The port of a node that is no longer a member loses the group, after the members have changed.
 func TestNode_NoLongerAMember_ItsPortLosesTheGroup(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort, guarded, nodes("node-1", "node-2")))
 	c.nodePorts = append(c.nodePorts,
 		neutron.NodePort{
@@ -219,6 +225,7 @@ func TestNode_NoLongerAMember_ItsPortLosesTheGroup(t *testing.T) {
 
 // Until the members have changed, Octavia forwards clients to the old port.
 func TestSecurityGroup_MembersGetAnotherPort_TheOldOneIsClosedAfterThem(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort, guarded))
 	want := desire(onePort, everyPort(func(_ int, p *octavia.Port) {
 		for i := range p.Pool.Members {
@@ -237,6 +244,7 @@ func TestSecurityGroup_MembersGetAnotherPort_TheOldOneIsClosedAfterThem(t *testi
 
 // Clients that are not allowed any more are refused before anything else changes.
 func TestSecurityGroup_OtherClientsOfAPort_TheRuleGoesAtOnce(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort, guarded))
 	want := desire(onePort, nodes("node-1"), guarded, func(d *desired.State) {
 		d.SecurityGroup.Rules = []neutron.Rule{rule(30080, "10.0.1.0/24")}
@@ -250,6 +258,7 @@ func TestSecurityGroup_OtherClientsOfAPort_TheRuleGoesAtOnce(t *testing.T) {
 
 // A node without a provider ID, or without port security, does not block the other nodes.
 func TestNode_WithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
+	t.Parallel()
 	c := fresh()
 	c.nodePorts[0].PortSecurity = false
 	want := desire(guarded, nodes("node-1", "node-2", "node-3"),
@@ -261,6 +270,7 @@ func TestNode_WithoutServerOrPortSecurity_IsLeftOut(t *testing.T) {
 }
 
 func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
+	t.Parallel()
 	d := desire(onePort, monitored(octavia.MonitorTCP))
 	c := made(t, d)
 	c.pools[0].Members[0].Weight, c.pools[0].Monitor.Delay = 0, 60
@@ -274,6 +284,7 @@ func TestChange_KnownInPart_OnlyWhatIsKnownIsCompared(t *testing.T) {
 
 // Tags of other owners stay.
 func TestTags_OfOthers_AreKept(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(guarded))
 	c.byOCCM()
 	c.lb.Tags = append(c.lb.Tags, "team=shop")
@@ -300,6 +311,7 @@ func TestTags_OfOthers_AreKept(t *testing.T) {
 
 // A cloud without tags gets none, and names identify the objects.
 func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
+	t.Parallel()
 	old := func(d *desired.State) {
 		d.Features = desired.FeaturesOf("amphora", 4, false)
 		d.LoadBalancer.Tags = nil
@@ -318,6 +330,7 @@ func TestChange_CloudWithoutTags_GoesByNames(t *testing.T) {
 }
 
 func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
+	t.Parallel()
 	six := octavia.VIP{Address: "2001:db8::5", SubnetID: "subnet-6"}
 	for _, test := range []struct {
 		is, want []string
@@ -348,6 +361,7 @@ func TestChange_AllowedCIDRs_AllEqualsEmpty(t *testing.T) {
 // A guest prevents the recreation that would add a second VIP. Octavia refuses CIDRs of a family
 // without a VIP.
 func TestChange_RecreationForASecondVIPIsPrevented_ClientsAreOfTheFamilyThatExists(t *testing.T) {
+	t.Parallel()
 	admit := func(cidrs ...string) func(*desired.State) {
 		return everyPort(func(_ int, p *octavia.Port) { p.Listener.AllowedCIDRs = cidrs })
 	}
@@ -399,6 +413,7 @@ func TestChange_RecreationForASecondVIPIsPrevented_ClientsAreOfTheFamilyThatExis
 }
 
 func TestListener_OfAnotherOwner_IsNeverTouched(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		role plan.Role
@@ -456,6 +471,7 @@ func TestListener_OfAnotherOwner_IsNeverTouched(t *testing.T) {
 // The name of a security group has the UID of the Service, so that a group without tags is OCCM's
 // for this Service, or one of a Neutron that keeps no tags.
 func TestSecurityGroup_OfTheServicesName_IsTheServicesUnlessTagsSayOtherwise(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		tags []string
 		own  bool
@@ -501,6 +517,7 @@ func TestSecurityGroup_OfTheServicesName_IsTheServicesUnlessTagsSayOtherwise(t *
 
 // A pool of the Service has the members of the Service alone. The step is a line of the log.
 func TestChange_MemberOfAnotherInThePoolOfTheService_IsDeleted(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort))
 	c.pools[0].Members = append(c.pools[0].Members, octavia.Member{
 		ID: "theirs", Name: "by-hand", Address: "10.0.9.9", Port: 80, Weight: 1,
@@ -518,6 +535,7 @@ func TestChange_MemberOfAnotherInThePoolOfTheService_IsDeleted(t *testing.T) {
 }
 
 func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort))
 	pool := c.listeners[0].PoolID
 	c.listeners = append(c.listeners,
@@ -542,6 +560,7 @@ func TestChange_PoolOfAnotherOwnersListener_IsLeft(t *testing.T) {
 
 // A load balancer that Octavia is changing is left alone.
 func TestChange_Pending_HasNoPlan(t *testing.T) {
+	t.Parallel()
 	for _, status := range []octavia.Status{
 		octavia.PendingCreate, octavia.PendingUpdate,
 		octavia.PendingDelete,
@@ -555,12 +574,14 @@ func TestChange_Pending_HasNoPlan(t *testing.T) {
 }
 
 func TestChange_Deleted_IsRecreated(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort))
 	c.lb.Status, c.ips[0].PortID = octavia.Deleted, ""
 	wantKinds(t, change(c, desire(onePort)), "CreateLoadBalancer", "AttachFloatingIP")
 }
 
 func TestChange_NeverServed_IsRecreatedWithoutPermission(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort, internal))
 	c.lb.Status = octavia.InError
 	is := c.observe(false)
@@ -574,6 +595,7 @@ func TestChange_NeverServed_IsRecreatedWithoutPermission(t *testing.T) {
 
 // A pool is reused after its listener was deleted by hand, and so is a listener that lost its pool.
 func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort))
 	c.listeners[0].PoolID = ""
 	wantKinds(t, change(c, desire(onePort)), "UpdateListener")
@@ -587,6 +609,7 @@ func TestChange_Leftovers_AreUsedOrDeleted(t *testing.T) {
 
 // Equal inputs result in equal plans, and no plan changes its input.
 func TestChange_IsPure(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(guarded))
 	c.byOCCM()
 	want := desire(guarded, nodes("node-3"), protocols(octavia.HTTP, octavia.HTTP), recreate,
@@ -605,6 +628,7 @@ func TestChange_IsPure(t *testing.T) {
 // OCCM's floating IP has no tag. It is tagged before it is detached, because otherwise the plan
 // after an interruption would not find it.
 func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
+	t.Parallel()
 	begin := made(t, desire(onePort))
 	begin.byOCCM()
 	address := begin.ips[0].Address
@@ -628,6 +652,7 @@ func TestChange_RecreateOfOCCMs_FloatingIPIsNotForgotten(t *testing.T) {
 
 // ovn-octavia-provider refuses a member outside the VIP's subnet whose subnet is not named.
 func TestChange_OVN_EachNewMemberNamesItsSubnet(t *testing.T) {
+	t.Parallel()
 	for _, subnet := range []string{vipSubnet, "subnet-nodes"} {
 		ovn := func(d *desired.State) {
 			d.LoadBalancer.Provider = octavia.ProviderOVN

@@ -13,6 +13,7 @@ import (
 )
 
 func TestChange_FloatingIP(t *testing.T) {
+	t.Parallel()
 	id := shop()
 	const there = "port-vip-lb-1"
 	own := func(port string) neutron.FloatingIP {
@@ -159,6 +160,7 @@ func naming(id, address string) func(*desired.State) {
 }
 
 func TestChange_NamedFloatingIPCannotBeUsed_IsReportedAndTheOldOneStays(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		ip      neutron.FloatingIP
 		address string
@@ -220,6 +222,7 @@ func owned(d *desired.State) {
 }
 
 func TestChange_FloatingIPOfAnother_IsNotTouched(t *testing.T) {
+	t.Parallel()
 	const here = "port-vip-lb-1"
 	for port, changes := range map[string][]func(*desired.State){
 		"":          {owned, asking("203.0.113.99")},
@@ -276,6 +279,7 @@ func TestChange_FloatingIPOfAnotherAtTheLoadBalancer_StaysWhenAnAddressIsRequest
 
 // A Service may name a port with a floating IP: it is the port's, not the load balancer's.
 func TestChange_UnmarkedFloatingIPAtANamedPort_IsNotDetached(t *testing.T) {
+	t.Parallel()
 	at := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "port-user"} }
 	c := made(t, desire(onePort, internal))
 	c.lb, c.listeners, c.pools = nil, nil, nil
@@ -285,6 +289,7 @@ func TestChange_UnmarkedFloatingIPAtANamedPort_IsNotDetached(t *testing.T) {
 
 // A user's floating IP at a named port is neither detached nor replaced.
 func TestChange_UsersFloatingIPIsAtTheNamedPort_IsReportedBeforeAChange(t *testing.T) {
+	t.Parallel()
 	atPort := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "users-port"} }
 	users := neutron.FloatingIP{
 		ID: "users", Address: "203.0.113.66", NetworkID: "network-outside", PortID: "users-port",
@@ -311,6 +316,7 @@ func TestChange_UsersFloatingIPIsAtTheNamedPort_IsReportedBeforeAChange(t *testi
 }
 
 func TestChange_AnothersMarkAppearsBeforeTheAttachment_IsSeen(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(internal))
 	c.ips = []neutron.FloatingIP{{ID: "user", Address: "203.0.113.99"}}
 	p := change(c, desire(asking("203.0.113.99")))
@@ -331,6 +337,7 @@ func TestChange_AnothersMarkAppearsBeforeTheAttachment_IsSeen(t *testing.T) {
 
 // A plan may wait for minutes between the list and the deletion, which nothing can undo.
 func TestChange_FloatingIPIsMovedOrMarkedBeforeTheDeletion_IsSeen(t *testing.T) {
+	t.Parallel()
 	detached := func(ip *neutron.FloatingIP) { ip.PortID = "" }
 	moved := func(ip *neutron.FloatingIP) { ip.PortID = "elsewhere" }
 	for name, steps := range map[string]func(c *cloud) plan.Plan{
@@ -373,6 +380,7 @@ func TestChange_FloatingIPIsMovedOrMarkedBeforeTheDeletion_IsSeen(t *testing.T) 
 }
 
 func TestChange_FloatingIPIsMovedOrMarkedBeforeItsRelease_IsSeen(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire())
 	listed := c.ips[0]
 	p := change(c, desire(internal, keep))
@@ -418,6 +426,7 @@ func TestChange_FloatingIPIsMovedOrMarkedBeforeItsRelease_IsSeen(t *testing.T) {
 
 // Two clusters of one name have Services with equal descriptions.
 func TestChange_DetachedFloatingIPWithOCCMsDescription_IsNotDeleted(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(internal))
 	c.ips = []neutron.FloatingIP{{
 		ID: "unknown", Address: "203.0.113.99", Description: shop().FloatingIPDescription(),
@@ -471,6 +480,7 @@ func TestChange_DetachedFloatingIPWithOCCMsDescription_IsTheServicesByItsStatus(
 }
 
 func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) {
+	t.Parallel()
 	nowhere := func(d *desired.State) {
 		wanted := *d.FloatingIP
 		wanted.NetworkID = ""
@@ -493,6 +503,7 @@ func TestChange_FloatingIPUnavailable_IsReportedAndTheOldOneStays(t *testing.T) 
 }
 
 func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire())
 	c.ips[0].PortID = "elsewhere"
 	moved := c.ips[0].ID
@@ -518,6 +529,7 @@ func TestChange_FloatingIPLeadsElsewhere_IsDisownedAndReplaced(t *testing.T) {
 // A user's port for the VIP may have kept its floating IP when the load balancer was deleted by
 // hand.
 func TestChange_UsersPortHasTheFloatingIP_ItStays(t *testing.T) {
+	t.Parallel()
 	at := func(d *desired.State) { d.LoadBalancer.VIP = octavia.VIP{PortID: "port-user"} }
 	c := made(t, desire(onePort, at))
 	c.lb, c.listeners, c.pools = nil, nil, nil

@@ -59,6 +59,7 @@ func (c *cloud) attached(t *testing.T) neutron.FloatingIP {
 }
 
 func TestPool_ServiceUsesOne_ItIsMarkedStaysAndReturns(t *testing.T) {
+	t.Parallel()
 	c := fresh()
 	c.ips = ofPool("pool", 3)
 	want := desire(pooled("pool"))
@@ -125,6 +126,7 @@ func TestPool_ServiceUsesOne_ItIsMarkedStaysAndReturns(t *testing.T) {
 
 // The operator adds the floating IP of a Service to a pool, and the Service then names the pool.
 func TestPool_FloatingIPOfTheServiceJoinsThePool_ItIsMarkedAndNeverDeleted(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire())
 	own := c.attached(t).ID
 	c.ip(own).Tags = append(slices.Clone(c.ip(own).Tags), "pool")
@@ -154,6 +156,7 @@ func TestPool_FloatingIPOfTheServiceJoinsThePool_ItIsMarkedAndNeverDeleted(t *te
 
 // A run that ends after any step leaves what the next plan continues with.
 func TestPool_RunEndsAfterAnyStep_TheNextOneContinues(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire())
 	c.ips = append(c.ips, ofPool("pool", 3)...)
 	want := desire(pooled("pool"))
@@ -181,6 +184,7 @@ func TestPool_RunEndsAfterAnyStep_TheNextOneContinues(t *testing.T) {
 }
 
 func TestPool_FloatingIPIsMovedByHand_AnotherOneIsTaken(t *testing.T) {
+	t.Parallel()
 	c := fresh()
 	c.ips = ofPool("pool", 2)
 	want := desire(pooled("pool"))
@@ -198,6 +202,7 @@ func TestPool_FloatingIPIsMovedByHand_AnotherOneIsTaken(t *testing.T) {
 
 // Services of different names try the floating IPs in different orders, each always in the same.
 func TestPool_OrderDependsOnTheService(t *testing.T) {
+	t.Parallel()
 	order := func(id desired.Identity) string {
 		c := fresh()
 		c.ips = ofPool("pool", 8)
@@ -223,6 +228,7 @@ func TestPool_OrderDependsOnTheService(t *testing.T) {
 }
 
 func TestPool_FloatingIPOfAnother_IsNeverTaken(t *testing.T) {
+	t.Parallel()
 	for name, ip := range marked("") {
 		t.Run(name, func(t *testing.T) {
 			c := made(t, desire(owned))
@@ -261,6 +267,7 @@ func TestPool_FloatingIPOfAnother_IsNeverTaken(t *testing.T) {
 // The guests keep the address of a load balancer whose owner leaves. It is unused when the load
 // balancer is deleted.
 func TestPool_OwnerLeavesGuests_TheFloatingIPIsUnmarkedAndStays(t *testing.T) {
+	t.Parallel()
 	c := withGuest(t, neighbor().Tags())
 	c.ips = ofPool("pool", 1)
 	c.ips[0].PortID = c.lb.VIP.PortID

@@ -40,6 +40,7 @@ func isWhole(c *cloud) bool {
 // No part that may be another owner's is deleted with the load balancer, whatever is known of the
 // cloud.
 func TestRemoval_OthersOrUnknown_NeverCascades(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name    string
 		tags    []string
@@ -78,6 +79,7 @@ func TestRemoval_OthersOrUnknown_NeverCascades(t *testing.T) {
 }
 
 func TestRemoval_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
+	t.Parallel()
 	for _, status := range []octavia.Status{"", octavia.Deleted, octavia.PendingDelete} {
 		c := made(t, desire(guarded))
 		if status == "" {
@@ -95,6 +97,7 @@ func TestRemoval_LoadBalancerIsGone_TheRestGoesToo(t *testing.T) {
 }
 
 func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
+	t.Parallel()
 	begin := shared(t)
 	begin.carryOut(t, visiting(begin.lb.Name, guarded))
 	for i := range begin.pools {
@@ -120,6 +123,7 @@ func TestRemoval_Guest_InterruptedAnywhere(t *testing.T) {
 
 // A floating IP is deleted only with the Service for which it was created.
 func TestFloatingIP_IsDeletedOnlyWithItsService(t *testing.T) {
+	t.Parallel()
 	id := shop()
 	moved := id
 	moved.Name, moved.UID = "other", "other-uid"
@@ -165,6 +169,7 @@ func TestFloatingIP_IsDeletedOnlyWithItsService(t *testing.T) {
 
 // A Service of the same name has kept the floating IP under OCCM, whose description remains.
 func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
+	t.Parallel()
 	id := shop()
 	id.Created = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	at := func(ago time.Duration) string { return id.Created.Add(-ago).Format(time.RFC3339) }
@@ -204,6 +209,7 @@ func TestRemoval_FloatingIPOlderThanTheService_StaysUnlessTagged(t *testing.T) {
 
 // OCCM of another cluster of the same name uses the floating IP. The Service requests it.
 func TestRemoval_FloatingIPAtAnotherPortHasOnlyTheDescription_StaysAsItIs(t *testing.T) {
+	t.Parallel()
 	for _, isServed := range []bool{true, false} {
 		theirs := neutron.FloatingIP{
 			ID: "theirs", Address: "203.0.113.1", PortID: "their-port",
@@ -228,6 +234,7 @@ func TestRemoval_FloatingIPAtAnotherPortHasOnlyTheDescription_StaysAsItIs(t *tes
 
 // A floating IP that is kept has no owner, whatever its marks were. So any Service may request it.
 func TestRemoval_FloatingIPIsKept_NoMarkIsLeft(t *testing.T) {
+	t.Parallel()
 	renamed := shop()
 	renamed.ClusterName = "earlier"
 	for name, test := range map[string]struct {
@@ -281,6 +288,7 @@ func TestRemoval_FloatingIPIsKept_NoMarkIsLeft(t *testing.T) {
 }
 
 func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort))
 	c.ips[0].PortID = "elsewhere"
 	p := removal(c, all())
@@ -289,6 +297,7 @@ func TestRemoval_FloatingIPLeadsElsewhere_IsDisowned(t *testing.T) {
 }
 
 func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
+	t.Parallel()
 	for _, kept := range []bool{false, true} {
 		c := withGuest(t, neighbor().Tags())
 		o := all()
@@ -315,6 +324,7 @@ func TestRemoval_OwnerLeavesGuests_FloatingIPStays(t *testing.T) {
 // A load balancer that a user has created is never deleted, and neither is one whose owner may
 // still use it.
 func TestRemoval_LastGuest_DeletesOnlyUnownedParts(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name   string
 		change func(*cloud)
@@ -339,6 +349,7 @@ func TestRemoval_LastGuest_DeletesOnlyUnownedParts(t *testing.T) {
 // In a load balancer in ERROR no part can be deleted: a guest waits, and its objects outside are
 // deleted at once.
 func TestRemoval_GuestOfLoadBalancerInError_Waits(t *testing.T) {
+	t.Parallel()
 	c := shared(t)
 	c.carryOut(t, visiting(c.lb.Name, guarded))
 	c.lb.Status = octavia.InError

@@ -25,6 +25,7 @@ func sharedAs(names ...string) func(*desired.State) {
 }
 
 func TestChange_OwnerSharesByName_TagsFollowWhileItIsAlone(t *testing.T) {
+	t.Parallel()
 	wantTags := func(c *cloud, names ...string) {
 		t.Helper()
 		want := []string{}
@@ -51,6 +52,7 @@ func TestChange_OwnerSharesByName_TagsFollowWhileItIsAlone(t *testing.T) {
 }
 
 func TestChange_OthersUseTheLoadBalancer_TagsOfTheNameStay(t *testing.T) {
+	t.Parallel()
 	for name, with := range map[string]func(*cloud){
 		"a Service": func(c *cloud) { c.lb.Tags = append(c.lb.Tags, neighbor().Tags()...) },
 		"another cluster": func(c *cloud) {
@@ -75,6 +77,7 @@ func TestChange_OthersUseTheLoadBalancer_TagsOfTheNameStay(t *testing.T) {
 
 // A guest does not decide by which name others find the load balancer.
 func TestChange_GuestSharesByName_AddsNoTag(t *testing.T) {
+	t.Parallel()
 	c := shared(t)
 	c.carryOut(t, visiting(c.lb.Name, sharedAs("a")))
 	if got := desired.ShareTags(c.lb.Tags); len(got) > 0 {
@@ -85,6 +88,7 @@ func TestChange_GuestSharesByName_AddsNoTag(t *testing.T) {
 // The others keep the address. The floating IP must not stay that of the Service, which gets
 // another one with its next load balancer.
 func TestRemoval_OwnerMoves_OthersKeepTheFloatingIPAndTheLastDeletesIt(t *testing.T) {
+	t.Parallel()
 	for _, keeps := range []bool{false, true} {
 		ownerMoves(t, keeps)
 	}

@@ -14,6 +14,7 @@ import (
 
 // The line of a step is short, however many members it has; the plan shows all of them.
 func TestString_ManyMembers_LineIsShort(t *testing.T) {
+	t.Parallel()
 	c := made(t, desire(onePort, nodes()))
 	want := desire(onePort, func(d *desired.State) {
 		for i := range 500 {
@@ -47,6 +48,7 @@ func TestString_ManyMembers_LineIsShort(t *testing.T) {
 
 // The line of a step is complete without unknown values.
 func TestString_WithoutReasons(t *testing.T) {
+	t.Parallel()
 	for want, step := range map[string]plan.Step{
 		"delete listener l (name)": plan.DeleteListener{
 			ID:   "l",
@@ -98,6 +100,7 @@ func TestString_WithoutReasons(t *testing.T) {
 }
 
 func TestTagsOnly_StepsThatChangeMore_AreSeen(t *testing.T) {
+	t.Parallel()
 	tag := []string{"tag a added"}
 	for name, test := range map[string]struct {
 		steps []plan.Step

@@ -65,6 +65,7 @@ func untouched() Settings {
 }
 
 func TestOf_NoAnnotation_HasTheDefaultsOfOCCM(t *testing.T) {
+	t.Parallel()
 	got, problems := Of(serviceWith(nil), presets())
 	if want := untouched(); !reflect.DeepEqual(got, want) || len(problems) > 0 {
 		t.Errorf("the settings are\n%+v, want\n%+v; problems: %v", got, want, problems)
@@ -73,6 +74,7 @@ func TestOf_NoAnnotation_HasTheDefaultsOfOCCM(t *testing.T) {
 
 // Each annotation changes exactly one setting.
 func TestOf_AnnotationIsRead(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, value string
 		want        func(*Settings)
@@ -156,6 +158,7 @@ func TestOf_AnnotationIsRead(t *testing.T) {
 }
 
 func TestOf_BadValue_IsReported(t *testing.T) {
+	t.Parallel()
 	usedInstead := map[string]string{
 		"connection-limit": "-1", "timeout-client-data": "50000", "timeout-member-data": "50000",
 		"timeout-member-connect": "5000", "timeout-tcp-inspect": "0", "health-monitor-delay": "5",
@@ -251,6 +254,7 @@ func TestOf_BadValue_IsReported(t *testing.T) {
 
 // Charts write annotations without a value, which is no mistake.
 func TestOf_EmptyValueIsNoProblem(t *testing.T) {
+	t.Parallel()
 	annotations := map[string]string{}
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		annotations[row.about().name] = ""
@@ -264,6 +268,7 @@ func TestOf_EmptyValueIsNoProblem(t *testing.T) {
 }
 
 func TestOf_EmptyValue_OverridesOrNot(t *testing.T) {
+	t.Parallel()
 	defaults := fullDefaults()
 	defaults.LoadBalancer.ShareAs = "" // an empty value is another request, so other keys
 	for name, want := range map[string]func(*Settings){
@@ -310,6 +315,7 @@ func fullDefaults() Defaults {
 }
 
 func TestOf_CloudConfIsTheDefault(t *testing.T) {
+	t.Parallel()
 	want := Settings{
 		SubnetID: id1, MemberSubnetID: id2, DefaultMemberSubnetID: id1, NetworkID: id1,
 		FloatingNetworkID: id1, FloatingSubnetID: id1,
@@ -334,6 +340,7 @@ func TestOf_CloudConfIsTheDefault(t *testing.T) {
 }
 
 func TestOf_MemberTarget_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
+	t.Parallel()
 	defaults := parsed(t, "[LoadBalancer]\nmember-target = auto\n"+
 		"[LoadBalancerClass \"fast\"]\nmember-target = pod\n")
 	for _, c := range []struct{ class, annotation, want string }{
@@ -355,6 +362,7 @@ func TestOf_MemberTarget_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
 // The precedence is annotation, class, cloud.conf, for each option of a class whose value is no
 // word, for internal and external Services.
 func TestOf_AnnotationBeatsClassBeatsCloudConf(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		option string
 		of     func(Settings) string
@@ -402,6 +410,7 @@ func parsed(t *testing.T, content string) Defaults {
 }
 
 func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
+	t.Parallel()
 	defaults := Defaults{
 		LoadBalancer: cloudconf.LoadBalancer{SubnetID: id1},
 		Classes:      map[string]cloudconf.LoadBalancerClass{"fast": {SubnetID: id2}},
@@ -414,6 +423,7 @@ func TestOf_MemberSubnet_FallsBackToSubnetOfCloudConf(t *testing.T) {
 }
 
 func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
+	t.Parallel()
 	type subnets struct{ id, pattern, tags string }
 	defaults := Defaults{
 		LoadBalancer: cloudconf.LoadBalancer{FloatingSubnetID: id1, FloatingSubnet: "conf"},
@@ -448,6 +458,7 @@ func TestOf_FloatingSubnets_AreOfOneSource(t *testing.T) {
 }
 
 func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.Classes = map[string]cloudconf.LoadBalancerClass{"office": {}, "dmz": {}}
 	for name, want := range map[string]string{
@@ -469,6 +480,7 @@ func TestOf_UnknownClass_NamesTheKnown(t *testing.T) {
 }
 
 func TestOf_InternalByOrder(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.LoadBalancer.InternalLB = true
 	for value, told := range map[string]int{"": 0, "true": 0, "false": 1, "no": 1} {
@@ -481,6 +493,7 @@ func TestOf_InternalByOrder(t *testing.T) {
 }
 
 func TestOf_SourceRanges(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		spec       []string
 		annotation string
@@ -518,6 +531,7 @@ func TestOf_SourceRanges(t *testing.T) {
 }
 
 func TestOf_Address(t *testing.T) {
+	t.Parallel()
 	for written, want := range map[string]string{
 		"": "", "10.0.0.1": "10.0.0.1",
 		"2001:DB8:0::1": "2001:db8::1", "front": "", "fe80::1%eth0": "", "10.0.0.1/32": "",
@@ -534,6 +548,7 @@ func TestOf_Address(t *testing.T) {
 
 // Each family of the Service has the address that the annotation or the field requests.
 func TestOf_AddressByAnnotation_IsOfItsFamily(t *testing.T) {
+	t.Parallel()
 	const v4, v6 = "203.0.113.7", "2001:db8::7"
 	four, six := []v1.IPFamily{v1.IPv4Protocol}, []v1.IPFamily{v1.IPv6Protocol}
 	both, turned := append(four, six...), append(six, four...)
@@ -580,6 +595,7 @@ func TestOf_AddressByAnnotation_IsOfItsFamily(t *testing.T) {
 }
 
 func TestOf_FloatingIPOfAServiceThatHasNone_IsRefused(t *testing.T) {
+	t.Parallel()
 	for why, prepare := range map[string]func(*v1.Service, *Defaults){
 		"not allowed together with service.beta.kubernetes.io/openstack-internal-load-balancer: an internal load balancer has no floating IP; remove one of them": func(service *v1.Service, _ *Defaults) {
 			service.Annotations[annotationInternal] = "true"
@@ -604,6 +620,7 @@ func TestOf_FloatingIPOfAServiceThatHasNone_IsRefused(t *testing.T) {
 }
 
 func TestOf_PoolBesideAnotherChoice_IsRefused(t *testing.T) {
+	t.Parallel()
 	const address, v6 = "203.0.113.7", "fd00::7"
 	for name, test := range map[string]struct {
 		annotations map[string]string
@@ -633,6 +650,7 @@ func TestOf_PoolBesideAnotherChoice_IsRefused(t *testing.T) {
 }
 
 func TestAddressSource_NamesTheSettingThatRequestsTheAddress(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct{ annotation, field, address, want string }{
 		{"", "10.0.0.1", "10.0.0.1", fieldAddress},
 		{"10.0.0.1", "", "10.0.0.1", "annotation " + annotationAddress},
@@ -650,6 +668,7 @@ func TestAddressSource_NamesTheSettingThatRequestsTheAddress(t *testing.T) {
 
 // Octavia runs a monitor whose timeout is not shorter than its delay, and so does OCCM.
 func TestOf_MonitorTimeoutNotShorterThanTheDelay_IsKeptWithAWarning(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.LoadBalancer.MonitorDelay, defaults.LoadBalancer.MonitorTimeout = 20*time.Second,
 		10*time.Second
@@ -688,6 +707,7 @@ func TestOf_MonitorTimeoutNotShorterThanTheDelay_IsKeptWithAWarning(t *testing.T
 }
 
 func TestOf_MonitorTimesOfCloudConf_AreKeptWithoutAnEvent(t *testing.T) {
+	t.Parallel()
 	for _, c := range []cloudconf.LoadBalancer{
 		{MonitorDelay: 20 * time.Second, MonitorTimeout: 30 * time.Second},
 		{MonitorDelay: 10 * time.Second, MonitorTimeout: 10 * time.Second},
@@ -702,6 +722,7 @@ func TestOf_MonitorTimesOfCloudConf_AreKeptWithoutAnEvent(t *testing.T) {
 }
 
 func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
+	t.Parallel()
 	for _, c := range []cloudconf.LoadBalancer{
 		{},
 		{MonitorMaxRetries: 11, MonitorMaxRetriesDown: -1},
@@ -729,6 +750,7 @@ func TestOf_CloudConfOutOfRange_HasTheDefaultsOfOCCM(t *testing.T) {
 
 // Without the check of certificates, any reference is accepted.
 func TestOf_CertificateElsewhere(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.LoadBalancer.ContainerStore = "external"
 	got, problems := Of(short(map[string]string{"default-tls-container-ref": "vault:front"}),
@@ -741,6 +763,7 @@ func TestOf_CertificateElsewhere(t *testing.T) {
 
 // OCCM refuses both together, too.
 func TestOf_ProxyProtocolBesideXForwardedFor_IsRefused(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		proxy, forwarded string
 		refused          bool
@@ -768,6 +791,7 @@ func TestOf_ProxyProtocolBesideXForwardedFor_IsRefused(t *testing.T) {
 }
 
 func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
+	t.Parallel()
 	service := short(map[string]string{
 		"health-monitor-timeout": "0", "health-monitor-max-retries": "x", "subnet-id": "x",
 		"class": "x", "default-tls-container-ref": "x", "hostname": "_",
@@ -788,6 +812,7 @@ func TestOf_ProblemsAreInTheOrderOfThePage(t *testing.T) {
 }
 
 func TestListenerProtocols_Of(t *testing.T) {
+	t.Parallel()
 	single := &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{Prefix +
 			"listener-protocols": "443=HTTPS"}},
@@ -807,6 +832,7 @@ func TestListenerProtocols_Of(t *testing.T) {
 }
 
 func TestProblem_IsFitForAnEvent(t *testing.T) {
+	t.Parallel()
 	_, problems := Of(short(map[string]string{"connection-limit": strings.Repeat("x", 200) + "\n"}),
 		presets())
 	want := Prefix + `connection-limit: "` + strings.Repeat("x", 100) +
@@ -820,6 +846,7 @@ func TestProblem_IsFitForAnEvent(t *testing.T) {
 }
 
 func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
+	t.Parallel()
 	service := serviceWith(map[string]string{
 		Prefix + "conection-limit":                                   "1",
 		Prefix + "floating-subnet-tag":                               "1",
@@ -856,6 +883,7 @@ func TestUnknown_MistypedAnnotations_AreNamed(t *testing.T) {
 // A name that is not very near must not lead to an annotation that attaches an object of another
 // owner.
 func TestUnknown_Suggestion_AttachesNoForeignObject(t *testing.T) {
+	t.Parallel()
 	const none = ""
 	for name, want := range map[string]string{
 		"loadBalancerIP":             "spec.loadBalancerIP",
@@ -899,6 +927,7 @@ func TestUnknown_Suggestion_AttachesNoForeignObject(t *testing.T) {
 
 // The rows are OCCM's table of annotations, and fxccm's own.
 func TestTable_IsComplete(t *testing.T) {
+	t.Parallel()
 	occm := strings.Fields(`class floating-network-id floating-subnet-id floating-subnet floating-subnet-tags keep-floatingip port-id lb-method proxy-protocol subnet-id
 		network-id member-subnet-id timeout-client-data timeout-member-connect timeout-member-data timeout-tcp-inspect x-forwarded-for flavor-id availability-zone
 		enable-health-monitor health-monitor-delay health-monitor-timeout health-monitor-max-retries health-monitor-max-retries-down hostname load-balancer-address
@@ -926,6 +955,7 @@ func TestTable_IsComplete(t *testing.T) {
 }
 
 func TestTable_OptionsAreTheDefaults(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile(
 		filepath.Join("..", "..", "..", "..", "..", "docs", "reference", "cloud-conf.md"))
 	if err != nil {
@@ -959,6 +989,7 @@ func TestTable_OptionsAreTheDefaults(t *testing.T) {
 }
 
 func TestNodeSelector_EachText_SelectsByLabels(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		selector string
 		labels   map[string]string
@@ -1021,6 +1052,7 @@ func serviceNaming(name, value string) *v1.Service {
 }
 
 func TestOf_ObjectOfTheCloudIsNotAllowed_ServiceIsRefusedAndTheDefaultStays(t *testing.T) {
+	t.Parallel()
 	forbidding, allowing := presets(), presets()
 	forbidding.LoadBalancer.AllowedAnnotations = "none"
 	defaults, _ := Of(serviceWith(nil), forbidding)
@@ -1059,6 +1091,7 @@ func optionNameOf(name string) string { return entry{name: name}.optionName() }
 
 // Whatever has a UUID as its value names an object, and cloud.conf knows all of them.
 func TestTable_AnnotationsThatNameObjects_AreKnownToCloudConf(t *testing.T) {
+	t.Parallel()
 	for _, row := range table(&Settings{}, cloudconf.LoadBalancer{}) {
 		e := row.about()
 		if e.typ == "UUID" && e.misuse == "" {
@@ -1074,6 +1107,7 @@ func TestTable_AnnotationsThatNameObjects_AreKnownToCloudConf(t *testing.T) {
 }
 
 func TestOf_ClassGrantsAnnotationsToANamespace(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.LoadBalancer.AllowedAnnotations = "none"
 	defaults.Classes = map[string]cloudconf.LoadBalancerClass{"trusted": {

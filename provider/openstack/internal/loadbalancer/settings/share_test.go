@@ -25,6 +25,7 @@ var ofParts = strings.Fields(`
 	NeedsNoNodePorts IngressHostnameSuffix MaxShared MaxSharedListeners`)
 
 func TestOfLoadBalancer_EachSetting_IsOfTheLoadBalancerOrOfItsParts(t *testing.T) {
+	t.Parallel()
 	all := reflect.TypeFor[Settings]()
 	for i := range all.NumField() {
 		name := all.Field(i).Name
@@ -61,6 +62,7 @@ func sharing(t *testing.T, defaults Defaults, of *v1.Service) []ShareKey {
 }
 
 func TestShareKeys_ServicesAgreeInTheLoadBalancer_AreEqual(t *testing.T) {
+	t.Parallel()
 	plain := sharing(t, presets(), short(map[string]string{}))
 	if len(plain) != 1 {
 		t.Fatalf("the keys are %v, want one", plain)
@@ -91,6 +93,7 @@ func TestShareKeys_ServicesAgreeInTheLoadBalancer_AreEqual(t *testing.T) {
 }
 
 func TestShareKeys_ServicesDifferInTheLoadBalancer_OnlyTheNameIsEqual(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.Classes = map[string]cloudconf.LoadBalancerClass{"fast": {}}
 	seen := map[string]string{sharing(t, defaults, short(map[string]string{}))[0].Request: "none"}
@@ -131,6 +134,7 @@ func TestShareKeys_ServicesDifferInTheLoadBalancer_OnlyTheNameIsEqual(t *testing
 // A new default concerns all Services alike. It must not take them apart, because that changes
 // their addresses.
 func TestShareKeys_OperatorChangesDefaults_KeysStay(t *testing.T) {
+	t.Parallel()
 	want := sharing(t, presets(), short(map[string]string{}))
 	ordered := fullDefaults()
 	ordered.LoadBalancer.InternalLB = true
@@ -146,6 +150,7 @@ func TestShareKeys_OperatorChangesDefaults_KeysStay(t *testing.T) {
 // The keys are in the tags of load balancers. A version of fxccm with other keys would take all
 // Services apart.
 func TestShareKeys_NeverChange(t *testing.T) {
+	t.Parallel()
 	service := short(map[string]string{
 		"class": "wide", "subnet-id": id1, "lb-provider": "", annotationInternal: "true",
 	})
@@ -163,6 +168,7 @@ func TestShareKeys_NeverChange(t *testing.T) {
 }
 
 func TestShareKeys_EachScope_IsTheNamespaceUnlessTheClassIsWider(t *testing.T) {
+	t.Parallel()
 	defaults := presets()
 	defaults.Classes = map[string]cloudconf.LoadBalancerClass{
 		"narrow": {}, "wide": {ShareAcrossNamespaces: true},
@@ -202,6 +208,7 @@ func TestShareKeys_EachScope_IsTheNamespaceUnlessTheClassIsWider(t *testing.T) {
 
 // Services share by default. The annotation chooses another name, or none.
 func TestShareKeys_NameOfCloudConf_AnnotationBeatsClassBeatsIt(t *testing.T) {
+	t.Parallel()
 	defaults := parsed(t, "[LoadBalancer]\nshare-as = all\n"+
 		"[LoadBalancerClass \"fast\"]\nshare-as = quick\n[LoadBalancerClass \"plain\"]\n")
 	for _, c := range []struct {
@@ -234,6 +241,7 @@ func TestShareKeys_NameOfCloudConf_AnnotationBeatsClassBeatsIt(t *testing.T) {
 }
 
 func TestOf_InvalidShareAs_IsRefused(t *testing.T) {
+	t.Parallel()
 	for _, value := range []string{"Web", "a.b", "a/b", "-a", " web", strings.Repeat("a", 64)} {
 		got, problems := Of(short(map[string]string{"share-as": value}), presets())
 		if len(Fatal(problems)) != 1 || got.ShareKeys != nil {
