@@ -87,19 +87,22 @@ func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
 	onEach(t, func(t *testing.T, c *cluster) {
 		client := c.addClients("client")[0]
 		c.begin(internal)
-		_, target := c.expose("web")
-		c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+		service, target := c.expose("web")
+		port := service.Spec.Ports[0].NodePort
+		c.nodes["node-1"].forward(t, port, c.startPod("pod-1", "node-1", "10.244.1"))
+		c.nodes["node-2"].forward(t, port, c.startPod("pod-2", "node-2", "10.244.2"))
+		c.waitAnswers("the pods answer", client, target, "pod-1", "pod-2")
 		by, seen := answers(client, target, tries)
-		if len(by) != 2 || by["node-1"]+by["node-2"] != tries {
-			t.Errorf("of %d connections %v were answered, want all, by both nodes", tries, by)
+		if len(by) != 2 || by["pod-1"]+by["pod-2"] != tries {
+			t.Errorf("of %d connections %v were answered, want all, by both pods", tries, by)
 		}
 		c.wantSeen(client, seen)
 
 		c.remove("web")
-		c.waitAnswers("no node answers for the deleted Service", client, target, "")
-		c.note("of %d connections of a client in another subnet node-1 answered %d and node-2 %d; "+
-			"both saw %s; a deleted Service answered no connection", tries, by["node-1"],
-			by["node-2"], c.balancer.sees())
+		c.waitAnswers("no pod answers for the deleted Service", client, target, "")
+		c.note("of %d connections of a client in another subnet a pod behind node-1 answered %d and "+
+			"one behind node-2 %d; both nodes saw %s; a deleted Service answered no connection",
+			tries, by["pod-1"], by["pod-2"], c.balancer.sees())
 	})
 }
 
@@ -334,10 +337,11 @@ func TestService_TrafficPolicyLocal_OnlyTheNodeWithThePodAnswers(t *testing.T) {
 				metav1.SetMetaDataAnnotation(&s.ObjectMeta, annotation+"proxy-protocol", "v2")
 			}
 		})
-		// As kube-proxy does, without a pod at node-2.
+		// As kube-proxy does, without a pod at node-2. Only an amphora asks for /healthz.
 		spec := service.Spec
 		c.nodes["node-1"].listen(t, spec.Ports[0].NodePort, spec.HealthCheckNodePort)
-		c.nodes["node-2"].listen(t)
+		c.nodes["node-2"].losePods(t)
+		c.nodes["node-2"].listen(t, spec.HealthCheckNodePort)
 		c.waitProvider(2)
 		c.waitMembers(map[string]string{"node-1": "ONLINE", "node-2": "ERROR"})
 		c.waitAnswers("only node-1 answers", client, target, "node-1")
@@ -345,9 +349,10 @@ func TestService_TrafficPolicyLocal_OnlyTheNodeWithThePodAnswers(t *testing.T) {
 			[]string{client.address}) {
 			t.Errorf("the nodes saw %q, want %s", seen, client.address)
 		}
-		how := "and saw the client's own address"
+		how := "and saw the client's own address; the other did not listen at the node port"
 		if !c.balancer.isTransparent {
-			how = "and was told the client's own address by the PROXY protocol"
+			how = "and was told the client's own address by the PROXY protocol; the other " +
+				"answered the checks with 503"
 		}
 		c.note("with externalTrafficPolicy Local the node with the pod answered all of %d "+
 			"connections, %s", tries, how)

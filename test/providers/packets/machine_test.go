@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +93,20 @@ func (m *machine) listen(t *testing.T, ports ...int32) {
 func (m *machine) listenUDP(t *testing.T, ports ...int32) {
 	t.Helper()
 	m.call(t, "ListenUDP", append([]int32{}, ports...))
+}
+
+// forward makes the machine forward what comes to a TCP port to an address with a port, in place of
+// an answer of its own.
+func (m *machine) forward(t *testing.T, port int32, to string) {
+	t.Helper()
+	m.call(t, "Forward", Forwarding{Port: port, To: to})
+}
+
+// losePods makes the machine answer at /healthz like kube-proxy on a node without a pod of the
+// Service.
+func (m *machine) losePods(t *testing.T) {
+	t.Helper()
+	m.call(t, "LosePods", struct{}{})
 }
 
 // ip runs the program ip in the machine's network namespace.
@@ -188,7 +203,7 @@ func (p *pipes) Close() error { return errors.Join(p.in.Close(), p.ReadCloser.Cl
 func serveMachine(name string) error {
 	server := rpc.NewServer()
 	if err := server.RegisterName("Machine", &Machine{
-		name: name, servers: map[int32]*http.Server{},
+		name: name, servers: map[int32]io.Closer{},
 	}); err != nil {
 		return err
 	}
@@ -199,9 +214,12 @@ func serveMachine(name string) error {
 // Machine has the methods of a machine that the test calls.
 type Machine struct {
 	name string
+	// lacksPods makes the answer at /healthz one of status 503.
+	lacksPods atomic.Bool
 
-	mu      sync.Mutex
-	servers map[int32]*http.Server
+	mu sync.Mutex
+	// servers answer or forward at TCP ports.
+	servers map[int32]io.Closer
 	sockets []net.PacketConn
 	// conn is the open connection of a client.
 	conn net.Conn
@@ -287,6 +305,67 @@ func (m *Machine) Listen(ports []int32, _ *struct{}) error {
 		m.servers[port] = server
 		go func() { _ = server.Serve(proxied{listener}) }()
 	}
+	return nil
+}
+
+// A Forwarding is the argument of [Machine.Forward].
+type Forwarding struct {
+	Port int32
+	To   string
+}
+
+// Forward is called by [machine.forward].
+func (m *Machine) Forward(f Forwarding, _ *struct{}) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if server := m.servers[f.Port]; server != nil {
+		_ = server.Close()
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", f.Port))
+	if err != nil {
+		return err
+	}
+	m.servers[f.Port] = listener
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go forward(conn, f.To)
+		}
+	}()
+	return nil
+}
+
+// forward forwards a connection until one of its sides ends. The pod gets the address of the client
+// that the node saw by the PROXY protocol.
+func forward(client net.Conn, to string) {
+	defer func() { _ = client.Close() }()
+	pod, err := net.DialTimeout("tcp", to, answerTimeout)
+	if err != nil {
+		return
+	}
+	defer func() { _ = pod.Close() }()
+	from, fromPort, _ := net.SplitHostPort(client.RemoteAddr().String())
+	at, atPort, _ := net.SplitHostPort(client.LocalAddr().String())
+	if _, err := fmt.Fprintf(pod, "PROXY TCP4 %s %s %s %s\r\n", from, at, fromPort,
+		atPort); err != nil {
+		return
+	}
+	ended := make(chan struct{}, 2)
+	pipe := func(to, from net.Conn) {
+		_, _ = io.Copy(to, from)
+		ended <- struct{}{}
+	}
+	go pipe(pod, client)
+	go pipe(client, pod)
+	<-ended
+}
+
+// LosePods is called by [machine.losePods].
+func (m *Machine) LosePods(_ struct{}, _ *struct{}) error {
+	m.lacksPods.Store(true)
 	return nil
 }
 
@@ -381,6 +460,9 @@ func (m *Machine) Ask(target string, a *Answer) error {
 func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client, _, _ := net.SplitHostPort(r.RemoteAddr)
 	conn, _ := r.Context().Value(theConn{}).(*proxiedConn)
+	if r.URL.Path == "/healthz" && m.lacksPods.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	_ = json.NewEncoder(w).Encode(Answer{
 		Machine: m.name, Client: client, Proxy: conn.version,
 		ForwardedFor: r.Header.Get("X-Forwarded-For"),

@@ -5,7 +5,7 @@
 // RELEASE=2025.1). Without such a lab its tests are skipped.
 //
 // A node is a server of Nova whose port a network namespace has, and a process in the namespace
-// answers at the node ports.
+// answers at the node ports, or forwards to pods.
 package packets_test
 
 import (

@@ -4,7 +4,9 @@ package packets_test
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,6 +18,21 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
+
+// startPod starts a machine in a network namespace behind a node, and returns the address and port
+// at which the node reaches it. The subnet is of their connection, without the last number.
+func (c *cluster) startPod(name, node, subnet string) (target string) {
+	c.t.Helper()
+	m, pod, address := c.nodes[node], startMachine(c.t, name), subnet+".2"
+	m.ip(c.t, "link", "add", "pod", "type", "veth", "peer", "name", "eth0", "netns",
+		strconv.Itoa(pod.pid))
+	m.ip(c.t, "address", "add", subnet+".1/24", "dev", "pod")
+	m.ip(c.t, "link", "set", "pod", "up")
+	pod.ip(c.t, "address", "add", address+"/24", "dev", "eth0")
+	pod.ip(c.t, "link", "set", "eth0", "up")
+	pod.listen(c.t, podPort)
+	return net.JoinHostPort(address, strconv.Itoa(podPort))
+}
 
 // ready and leaving are the states of a pod in an EndpointSlice while a Deployment replaces it.
 func ready(node, address string) discoveryv1.Endpoint {
