@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -56,25 +57,53 @@ func TestAmphora_TellsTheClientsAddress_ToTheNodes(t *testing.T) {
 		"and by the header X-Forwarded-For")
 }
 
-func TestAmphora_ClientIsSilent_ItsConnectionEndsAfterTheTimeout(t *testing.T) {
+// The other timeouts of each Service are those by default, which are longer.
+func TestAmphora_WithTimeouts_ConnectionsEndAfterThem(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "node-1", "node-2")
 	c.balancer = amphora
 	client := c.addClients("client")[0]
-	c.begin(internal)
+	// fxccm does not repair what the test takes away from the nodes.
+	rule := c.admitNodePorts()
+	c.begin(func(cfg *cloudconf.Config) {
+		internal(cfg)
+		cfg.LoadBalancer.ManageSecurityGroups = false
+	})
+	// wantEnd returns after how many seconds the open connection ends.
+	wantEnd := func(what string, timeout, byDefault time.Duration) float64 {
+		t.Helper()
+		lasts := client.waitForTheEnd(t)
+		if lasts < timeout*2/3 || lasts >= byDefault {
+			t.Errorf("with %s of %s a connection ended after %s", what, timeout, lasts)
+		}
+		return lasts.Seconds()
+	}
+
+	// After an answer, neither side sends.
 	const timeout, byDefault = 3 * time.Second, 50 * time.Second
-	_, target := c.expose("web",
-		ccmtest.ServiceAnnotation(annotation+"timeout-client-data", "3000"))
+	silent := map[string]float64{}
+	for _, side := range []string{"client", "member"} {
+		_, target := c.expose(side,
+			ccmtest.ServiceAnnotation(annotation+"timeout-"+side+"-data", "3000"))
+		c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
+		if a := client.open(t, target); !slices.Contains([]string{"node-1", "node-2"}, a.Machine) {
+			t.Fatalf("%+v answers", a)
+		}
+		silent[side] = wantEnd("timeout-"+side+"-data", timeout, byDefault)
+	}
+
+	// HAProxy tries it four times, which takes 20 s with the default of 5 s.
+	const toConnect, fourByDefault = time.Second, 20 * time.Second
+	_, target := c.expose("unreachable",
+		ccmtest.ServiceAnnotation(annotation+"timeout-member-connect", "1000"))
 	c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
-	if a := client.open(t, target); !slices.Contains([]string{"node-1", "node-2"}, a.Machine) {
-		t.Fatalf("%+v answers", a)
-	}
-	lasts := client.waitForTheEnd(t)
-	if lasts < timeout-time.Second || lasts >= byDefault {
-		t.Errorf("a silent connection ended after %s, want %s", lasts, timeout)
-	}
-	c.note("with timeout-client-data of %s, a silent connection ended after %.1f s", timeout,
-		lasts.Seconds())
+	c.User().Delete(project.Network, "/security-group-rules/"+rule)
+	c.waitAnswers("no packet reaches a node", client, target, "")
+	client.dial(t, target)
+	connect := wantEnd("timeout-member-connect", toConnect, fourByDefault)
+	c.note("with timeout-client-data and with timeout-member-data of %s, a silent connection ended "+
+		"after %.1f and %.1f s; with timeout-member-connect of %s, one to nodes that do not answer "+
+		"ended after %.1f s", timeout, silent["client"], silent["member"], toConnect, connect)
 }
 
 // The certificate is a secret of Barbican, as `openssl pkcs12` makes it.

@@ -59,14 +59,22 @@ var (
 	amphora = balancer{"amphora", "ROUND_ROBIN", false}
 )
 
-// onEach runs a test with load balancers of each provider.
+// onEach runs a test of two nodes with load balancers of each provider.
 func onEach(t *testing.T, test func(t *testing.T, c *cluster), options ...project.Option) {
+	t.Helper()
+	onEachOf(t, []string{"node-1", "node-2"}, test, options...)
+}
+
+// onEachOf is onEach with these nodes.
+func onEachOf(
+	t *testing.T, nodes []string, test func(t *testing.T, c *cluster), options ...project.Option,
+) {
 	t.Helper()
 	t.Parallel()
 	for _, b := range []balancer{ovn, amphora} {
 		t.Run(b.provider, func(t *testing.T) {
 			t.Parallel()
-			c := newClusterIn(t, options, "node-1", "node-2")
+			c := newClusterIn(t, options, nodes...)
 			c.balancer = b
 			test(t, c)
 		})
@@ -81,12 +89,12 @@ func (b balancer) sees() string {
 	return "the load balancer's address"
 }
 
-// wantSeen checks the addresses that the nodes have seen.
-func (c *cluster) wantSeen(client *machine, seen []string) {
+// wantSeen checks the addresses that the nodes have seen of a client with one address.
+func (c *cluster) wantSeen(own string, seen []string) {
 	c.t.Helper()
-	isOwn := slices.Equal(seen, []string{client.address})
+	isOwn := slices.Equal(seen, []string{own})
 	if isOwn != c.balancer.isTransparent || len(seen) != 1 {
-		c.t.Errorf("the nodes saw %q; the client's own address is %s", seen, client.address)
+		c.t.Errorf("the nodes saw %q; the client's own address is %s", seen, own)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestService_WithFloatingIP_IsAnsweredOutsideTheCloud(t *testing.T) {
 			if len(by) != 2 || by[""] > 0 {
 				t.Errorf("of %d connections %v were answered, want all, by both nodes", tries, by)
 			}
-			c.wantSeen(client, seen)
+			c.wantSeen(client.address, seen)
 			c.changeService("web", ccmtest.ServiceAnnotation(
 				"service.beta.kubernetes.io/openstack-internal-load-balancer", "true"))
 			c.waitAnswers("no node answers at the floating IP of an internal Service", client,

@@ -96,8 +96,10 @@ func (c *cluster) balancers() project.Inventory {
 
 // Each leader is a process of its own with a lease. The next leader works: it initializes a node.
 func TestLeader_KilledFrozenAndUpgraded_NoRequestFails(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "node-1", "node-2", "late-1", "late-2", "late-3")
+	onEachOf(t, []string{"node-1", "node-2", "late-1", "late-2", "late-3"}, testLeaders)
+}
+
+func testLeaders(t *testing.T, c *cluster) {
 	client := c.addClients("client")[0]
 	r := c.newReplicas(internal)
 	first := r.start("first")

@@ -96,7 +96,7 @@ func TestService_OfTwoNodes_BothAnswerAndSeeTheClient(t *testing.T) {
 		if len(by) != 2 || by["pod-1"]+by["pod-2"] != tries {
 			t.Errorf("of %d connections %v were answered, want all, by both pods", tries, by)
 		}
-		c.wantSeen(client, seen)
+		c.wantSeen(client.address, seen)
 
 		c.remove("web")
 		c.waitAnswers("no pod answers for the deleted Service", client, target, "")
@@ -143,10 +143,7 @@ func TestService_NodesComeAndGo_OnlyThoseOfTheClusterAnswer(t *testing.T) {
 		_, target := c.expose("web")
 		c.waitAnswers("the nodes answer", client, target, "node-1", "node-2")
 		// Its server is alive and answers at the node port: the load balancer must let it alone.
-		if err := c.kube.CoreV1().Nodes().Delete(t.Context(), "node-2",
-			metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		c.deleteNode("node-2")
 		c.waitAnswers("only node-1 answers", client, target, "node-1")
 		if by, _ := answers(client, target, 2*tries); by["node-1"] != 2*tries {
 			t.Errorf("when node-2 is gone %v answer, want node-1", by)
@@ -276,7 +273,7 @@ func TestService_UDP_BothNodesAnswerAndSeeTheClient(t *testing.T) {
 		"saw the client's own address", tries, by["node-1"], by["node-2"])
 }
 
-func TestService_NodeIsDrained_ItsOpenConnectionGoesOn(t *testing.T) {
+func TestService_NodeIsDrained_ItsOpenConnectionGoesOnUntilTheServerEnds(t *testing.T) {
 	onEach(t, func(t *testing.T, c *cluster) {
 		client := c.addClients("client")[0]
 		c.begin(internal)
@@ -303,10 +300,29 @@ func TestService_NodeIsDrained_ItsOpenConnectionGoesOn(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		c.note("the cluster autoscaler's taint came to a node while a client had a connection to it: new "+
-			"connections went to the other node, and the next %d requests on the open one were "+
-			"answered", more)
+
+		// The autoscaler ends the server, and then deletes the Node.
+		c.nodes["node-2"].listen(t)
+		client.waitForTheEnd(t)
+		c.deleteNode("node-2")
+		c.waitProvider(1)
+		if by, _ := answers(client, target, tries); by["node-1"] != tries {
+			t.Errorf("after the drained node is deleted %v answer, want node-1", by)
+		}
+		c.note("the cluster autoscaler's taint came to a node while a client had a connection to "+
+			"it: new connections went to the other node, and the next %d requests on the open one "+
+			"were answered, until the server ended it; after the Node was deleted the other one "+
+			"answered all of %d connections", more, tries)
 	})
+}
+
+// deleteNode deletes a Node. Its machine stays as it is.
+func (c *cluster) deleteNode(name string) {
+	c.t.Helper()
+	if err := c.kube.CoreV1().Nodes().Delete(c.t.Context(), name,
+		metav1.DeleteOptions{}); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // taint adds a taint to a node, as an autoscaler does.

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -142,10 +143,18 @@ func (m *machine) ask(target string) (a Answer, err error) {
 	return a, err
 }
 
-// open opens a connection that stays open, in place of the previous one, and sends a request on it.
+// dial opens a connection that stays open, in place of the previous one.
+func (m *machine) dial(t *testing.T, target string) {
+	t.Helper()
+	m.call(t, "Dial", target)
+}
+
+// open is dial, and sends a request on the connection.
 func (m *machine) open(t *testing.T, target string) (a Answer) {
 	t.Helper()
-	if err := m.rpc.Call("Machine.Open", target, &a); err != nil {
+	m.dial(t, target)
+	a, err := m.again()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -399,16 +408,13 @@ func (m *Machine) ListenUDP(ports []int32, _ *struct{}) error {
 	return nil
 }
 
-// Open is called by [machine.open].
-func (m *Machine) Open(target string, a *Answer) error {
+// Dial is called by [machine.dial].
+func (m *Machine) Dial(target string, _ *struct{}) (err error) {
 	if m.conn != nil {
 		_ = m.conn.Close()
 	}
-	var err error
-	if m.conn, err = net.DialTimeout("tcp", target, answerTimeout); err != nil {
-		return err
-	}
-	return m.Again(struct{}{}, a)
+	m.conn, err = net.DialTimeout("tcp", target, answerTimeout)
+	return err
 }
 
 // Again is called by [machine.again].
@@ -433,7 +439,8 @@ func (m *Machine) WaitForTheEnd(_ struct{}, took *time.Duration) error {
 	if err := m.conn.SetDeadline(began.Add(2 * time.Minute)); err != nil {
 		return err
 	}
-	if _, err := m.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+	if _, err := m.conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) &&
+		!errors.Is(err, syscall.ECONNRESET) {
 		return fmt.Errorf("the connection does not end: %v", err)
 	}
 	*took = time.Since(began)

@@ -139,13 +139,14 @@ func (c *cluster) takeOver(service *corev1.Service, id string) {
 }
 
 // admitNodePorts lets everyone reach the node ports, as most operators do who let OCCM alone with
-// its load balancers.
-func (c *cluster) admitNodePorts() {
+// its load balancers, and returns the ID of the rule.
+func (c *cluster) admitNodePorts() (rule string) {
 	c.t.Helper()
-	c.User().Create(project.Network, "/security-group-rules", "security_group_rule", project.Object{
-		"security_group_id": c.group, "direction": "ingress", "ethertype": "IPv4",
-		"protocol": "tcp", "port_range_min": 30000, "port_range_max": 32767,
-	})
+	return project.ID(c.User().Create(project.Network, "/security-group-rules",
+		"security_group_rule", project.Object{
+			"security_group_id": c.group, "direction": "ingress", "ethertype": "IPv4",
+			"protocol": "tcp", "port_range_min": 30000, "port_range_max": 32767,
+		}))
 }
 
 // writeOCCMConf writes a cloud.conf that OCCM reads.
