@@ -5,6 +5,7 @@
 //	go run ./tools/verified
 //
 // With -lab it records the results of a run, from a log of gotestsum, in bin/openstack-runs.json.
+// It refuses a run in which a test of packets passes without a note of what was seen.
 // Without, it merges the record into docs/evidence/openstack-runs.json, and writes the tables of
 // docs/evidence/openstack-runs.md from that.
 package main
@@ -68,6 +69,10 @@ func record(labFolder, logFile string) error {
 	found, err := read(log, revision)
 	if err != nil {
 		return fmt.Errorf("%s: %w", logFile, err)
+	}
+	if s := found[packets]; s != nil && len(s.unnoted()) > 0 {
+		return fmt.Errorf("%s: %q passed and noted nothing that was seen (the method note)", logFile,
+			s.unnoted())
 	}
 	_, err = add(recorded, runs{
 		lab.Release: {Versions: lab.Versions, Archive: lab.Archive, Suites: found},

@@ -54,6 +54,7 @@ const (
 type testRun struct {
 	test
 	events bytes.Buffer
+	passed int
 	// seen are the notes of the test, or of its parts by their names.
 	seen map[string]string
 }
@@ -151,11 +152,22 @@ func (s *suite) end() error {
 			seen = append(seen, strings.TrimPrefix(part+": "+last.seen[part], ": "))
 		}
 		last.Seen = strings.Join(seen, "; ")
+		last.passed = result.Passed
 		last.judge(result)
 		s.Tests = append(s.Tests, last.test)
 	}
 	s.Result = all.String()
 	return nil
+}
+
+// unnoted are the tests of which more parts passed than noted what was seen.
+func (s *suite) unnoted() (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(s.last)) {
+		if last := s.last[name]; len(last.seen) < last.passed {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 func (t *test) judge(r *evidence.Result) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,8 +31,9 @@ func TestPage_Results_AreOfTheKeptRuns(t *testing.T) {
 func TestRead_TestsOfEachOutcome_HaveTheirLastResult(t *testing.T) {
 	const message = "    a_test.go:7: want 1\n"
 	for name, of := range map[string]struct {
-		events []evidence.Event
-		want   suite
+		events  []evidence.Event
+		want    suite
+		unnoted []string
 	}{
 		"a test fails and passes when it runs again": {
 			[]evidence.Event{
@@ -60,6 +62,7 @@ func TestRead_TestsOfEachOutcome_HaveTheirLastResult(t *testing.T) {
 				{Name: "TestA", Result: "2 passed", Seconds: 4, Seen: "x: one; y: two"},
 				{Name: "TestB", Result: "passed", Seconds: 3, Seen: "8 of 8 requests were answered"},
 			}},
+			nil,
 		},
 		"tests fail, are skipped and do not end": {
 			[]evidence.Event{
@@ -81,6 +84,7 @@ func TestRead_TestsOfEachOutcome_HaveTheirLastResult(t *testing.T) {
 				{Name: "TestB", Result: "skipped", Seen: "`want 1`"},
 				{Name: "TestC", Result: "**failed**", Seen: "`did not end`"},
 			}},
+			nil,
 		},
 		"the package fails after its tests": {
 			[]evidence.Event{
@@ -97,6 +101,24 @@ func TestRead_TestsOfEachOutcome_HaveTheirLastResult(t *testing.T) {
 					Seen: "`(the package): no message`",
 				},
 			}},
+			[]string{"TestA"},
+		},
+		"a part of a test notes nothing": {
+			[]evidence.Event{
+				{Action: "start"},
+				{Action: "run", Test: "TestA"},
+				{Action: "run", Test: "TestA/x"},
+				{Action: "attr", Test: "TestA/x", Key: seenKey, Value: "one"},
+				{Action: "pass", Test: "TestA/x"},
+				{Action: "run", Test: "TestA/y"},
+				{Action: "pass", Test: "TestA/y"},
+				{Action: "pass", Test: "TestA"},
+				{Action: "pass", Elapsed: 1},
+			},
+			suite{Result: "2 passed", Seconds: 1, Tests: []test{
+				{Name: "TestA", Result: "2 passed", Seen: "x: one"},
+			}},
+			[]string{"TestA"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +135,9 @@ func TestRead_TestsOfEachOutcome_HaveTheirLastResult(t *testing.T) {
 				t.Fatalf("%v, %v; want one suite", found, err)
 			}
 			got := *found["packets"]
+			if unnoted := got.unnoted(); !slices.Equal(unnoted, of.unnoted) {
+				t.Errorf("%q passed without a note, want %q", unnoted, of.unnoted)
+			}
 			got.last = nil
 			of.want.Date, of.want.Revision = "2026-11-28", "aaaa"
 			if !reflect.DeepEqual(got, of.want) {
