@@ -191,7 +191,7 @@ vuln: $(BIN)/lint/.built ## Look for known vulnerabilities in what the code call
 	@echo "vuln: ok"
 
 .PHONY: lint
-lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, the language, and that it builds on every platform
+lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, the public API, what a library must never do, the language, and that it builds on every platform and with the neighboring k8s.io
 	@unformatted=$$($(BIN)/lint/gofumpt -l $$(git ls-files -co --exclude-standard '*.go')); \
 	  if [ -n "$$unformatted" ]; then echo "not gofumpt-ed:"; echo "$$unformatted"; exit 1; fi
 	$(GO) vet ./...
@@ -205,6 +205,7 @@ lint: $(BIN)/lint/.built $(BIN)/lint/never ## Check format, vet, staticcheck, th
 	# The release compiles for them.
 	@for platform in $(PLATFORMS); do echo "check types of library and program for $$platform"; \
 	  $(BIN)/lint/never -platform $$platform $(LIBRARY) ./cmd/fxccm || exit 1; done
+	@$(MAKE) --no-print-directory compat
 	@echo "lint: ok"
 
 $(BIN)/lint/.built: tools/lint/go.mod tools/lint/go.sum
