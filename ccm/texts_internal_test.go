@@ -22,10 +22,12 @@ func TestStatus_TextsOfOthers_AreShortAndPrintable(t *testing.T) {
 	}
 	term := &measurement{clock: clock, history: &termHistory{}, status: TermStatus{Number: 1}}
 	term.drains(errors.New(long))
+	waiting := []nodes.Waiting{{Name: "n", Message: long}}
+	failing := []nodes.Failing{{Name: "n", Message: long}}
 	texts := map[string]string{
 		"why a term drains": term.history.list()[0].Reason,
-		"a node waits":      troubledNodes([]nodes.Waiting{{Name: "n", Message: long}}, nil)[0].Message,
-		"a node fails":      troubledNodes(nil, []nodes.Failing{{Name: "n", Message: long}})[0].Message,
+		"a node waits":      troubledNodes(waiting, nil)[0].Message,
+		"a node fails":      troubledNodes(nil, failing)[0].Message,
 	}
 	if found := of.list(); len(found) == 1 {
 		texts["the subject of a problem"], texts["a problem"] = found[0].Subject, found[0].Reason
@@ -48,7 +50,7 @@ func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
 	}})[0]
 	call := newActivity("call ", inflight.Activity{Name: "LoadBalancer.Ensure", Object: long})
 	for what, name := range map[string]string{
-		"node":      waitingNodes([]nodes.Waiting{{Name: long}})[0].Name,
+		"node":      troubledNodes([]nodes.Waiting{{Name: long}}, nil)[0].Name,
 		"namespace": lb.Namespace, "Service": lb.Service, "reason": lb.Reason, "ID": lb.ID,
 		"load balancer": lb.Name, "provisioning status": lb.ProvisioningStatus,
 		"operating status": lb.OperatingStatus,

@@ -101,11 +101,12 @@ func TestLogger_WithShortTexts_NamesTheCaller(t *testing.T) {
 // klog writes a text with a line break, and a reference to an object, as they are.
 func TestLogger_ValuesAreLongOrUnprintable_AreShortInOneLine(t *testing.T) {
 	hostile := "x\n\x1b[2J" + strings.Repeat("x", 1<<20)
+	named := metav1.ObjectMeta{Name: hostile}
 	for name, value := range map[string]any{
 		"string": hostile, "UID": types.UID(hostile), "error": errors.New(hostile),
-		"stringer":   &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: hostile}},
+		"stringer":   &corev1.Service{ObjectMeta: named},
 		"reference":  klog.KRef("default", hostile),
-		"references": klog.KObjSlice([]*corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: hostile}}}),
+		"references": klog.KObjSlice([]*corev1.Node{{ObjectMeta: named}}),
 		"key":        types.NamespacedName{Namespace: hostile, Name: "s"},
 	} {
 		t.Run(name, func(t *testing.T) {

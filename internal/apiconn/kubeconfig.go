@@ -10,7 +10,7 @@ import (
 	"github.com/fxccm/fxccm/internal/configfile"
 )
 
-// Kubeconfig reads kubeconfigs. One that selects no cluster is an error of the result, because
+// Kubeconfig reads kubeconfigs. If they select no cluster, the result's methods fail, because
 // clientcmd's deferred loader would use the ServiceAccount of a Pod, which is of another cluster.
 func Kubeconfig(
 	rules clientcmd.ClientConfigLoader, overrides *clientcmd.ConfigOverrides,

@@ -56,7 +56,8 @@ func TestRefuseNames_ObjectThatNoAPIServerAccepts_IsKeptOut(t *testing.T) {
 		refused string
 	}{
 		"a long name": {
-			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: long}}, "of the kind Node with the name",
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: long}},
+			"of the kind Node with the name",
 		},
 		"an escape": {
 			&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "d", Name: "x\n\x1b[2J"}},

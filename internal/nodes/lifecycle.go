@@ -224,7 +224,8 @@ func (l *Lifecycle) settle(ctx context.Context, node *v1.Node, err error) {
 	state.next = now.Add(pause)
 	if !errors.Is(err, errYoung) && !errors.Is(err, cloudprovider.ImplementedElsewhere) {
 		if isNew {
-			klog.FromContext(ctx).Error(err, "Node not checked; it is tried again", "node", node.Name)
+			logger := klog.FromContext(ctx)
+			logger.Error(err, "Node not checked; it is tried again", "node", node.Name)
 		}
 		l.report(node, err, &state.streak, now)
 	}

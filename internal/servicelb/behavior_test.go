@@ -1514,7 +1514,8 @@ func TestController_APIServerAnswersAPatchWithAnotherService_ProviderIsNotCalled
 			inWorld(t, false, func(w *world) {
 				w.client.PrependReactor("patch", "services",
 					func(action clienttesting.Action) (bool, runtime.Object, error) {
-						object, err := w.client.Tracker().Get(action.GetResource(), "default", "web")
+						services := action.GetResource()
+						object, err := w.client.Tracker().Get(services, "default", "web")
 						if err != nil {
 							return true, nil, err
 						}

@@ -30,8 +30,8 @@ type Block struct {
 	Place string
 	// Until is not empty for a command in the background.
 	Until string
-	// RunBy is the folder of the test that runs the block, or CI. If it is empty, test/chart/commands
-	// runs it.
+	// RunBy is the folder of the test that runs the block, or CI. If it is empty,
+	// test/chart/commands runs it.
 	RunBy string
 	// DryRun is why make only prints what it would run, or "".
 	DryRun   string

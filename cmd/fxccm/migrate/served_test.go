@@ -274,7 +274,8 @@ func TestRollback_FxccmOfAHostedControlPlaneIsBroken_OCCMRunsAgainUnlessAnotherL
 		"another cluster":       {mounted, "their-ccm_x", nil, true},
 		"kubeconfig of an agent": {
 			addArgs("--kubeconfig=/vault/kubeconfig"), "fxccm-2",
-			[]string{"--file=/vault/kubeconfig=" + copied}, false,
+			[]string{"--file=/vault/kubeconfig=" + copied},
+			false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@
 //
 // Each request is executed at once and alone: concurrent requests never see a partial change. Work
 // that takes time in a real cloud takes the time of [WithProvisioning] here, by the clock of
-// [WithClock].
+// [WithClock]. [WithRelease] selects a release of OpenStack.
 //
 // The same calls in the same order produce the same cloud with the same IDs; only tokens and the
 // port differ.

@@ -1,6 +1,7 @@
 package openstacktest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -137,6 +138,47 @@ func TestExtensions_AreListedAndServedUnlessOff(t *testing.T) {
 	}
 	askNeutron(t, s, http.MethodGet, "trunks", "").refuses(404, "HTTPNotFound",
 		"could not be found")
+}
+
+func TestRelease_EachKnown_HasItsVersionsAndExtensions(t *testing.T) {
+	for name, want := range map[string]struct {
+		subnet, addRoutes int
+		// compute and octavia are in the lists of versions, and beyond is not in Octavia's.
+		compute, octavia, beyond string
+	}{
+		"zed":    {404, 200, `"version":"2.93"`, `"v2.26"`, `"v2.27"`},
+		"2025.1": {200, 404, `"version":"2.100"`, `"v2.30"`, `"v2.31"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, WithRelease(name))
+			at := newSite(s)
+			if got := askNeutron(t, s, http.MethodGet, "subnets/"+at.externalSubnet,
+				""); got.status != want.subnet {
+				t.Errorf("the external subnet: %d, want %d", got.status, want.subnet)
+			}
+			if got := askNeutron(t, s, http.MethodPut, "routers/"+at.router+"/add_extraroutes",
+				`{"router":{"routes":[]}}`); got.status != want.addRoutes {
+				t.Errorf("add_extraroutes: %d, want %d", got.status, want.addRoutes)
+			}
+			compute := send(t, s, http.MethodGet, "/compute/", "").body
+			octavia := send(t, s, http.MethodGet, "/load-balancer/", "").body
+			if !bytes.Contains(compute, []byte(want.compute)) ||
+				!bytes.Contains(octavia, []byte(want.octavia)) ||
+				bytes.Contains(octavia, []byte(want.beyond)) {
+				t.Errorf("the versions are %s and %s, want %s and %s", compute, octavia,
+					want.compute, want.octavia)
+			}
+		})
+	}
+}
+
+func TestRelease_Unknown_Panics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	WithRelease("2000.1")
 }
 
 func TestExtensions_Off_HideTheirAttributes(t *testing.T) {

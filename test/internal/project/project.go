@@ -74,6 +74,7 @@ func OnSimulator(more ...openstacktest.Option) Option {
 
 // lab is the content of lab.json in the lab's folder.
 type lab struct {
+	Release       string   `json:"release"`
 	AuthURL       string   `json:"auth_url"`
 	Region        string   `json:"region"`
 	AdminID       string   `json:"admin_id"`
@@ -102,6 +103,12 @@ func readLab(t T) (l lab) {
 
 // OnLab reports whether tests run on the real OpenStack.
 func OnLab() bool { return os.Getenv(LabVariable) != "" }
+
+// LabRelease is the release of the real OpenStack on which tests run.
+func LabRelease(t T) string {
+	t.Helper()
+	return readLab(t).Release
+}
 
 // New creates a project. At the end of the test it is deleted with all its objects.
 func New(t T, opts ...Option) *Project {

@@ -40,6 +40,7 @@ const (
 func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t, project.WithIPv6())
+	n.needs("extraroute-atomic")
 	one, two := routeTo("10.244.0.0/24", "10.0.0.10"), routeTo("10.244.1.0/24", "10.0.0.11")
 	for _, step := range []struct {
 		what, request, routes string
@@ -103,6 +104,7 @@ func TestRouterRoutes_AddedAndRemovedByName(t *testing.T) {
 func TestRouterRoutes_Refused(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
+	n.needs("extraroute-atomic")
 	if n.Simulator != nil {
 		n.Simulator.SetMaxRoutes(1000) // Neutron's max_routes, which is the lab's
 	}
@@ -157,6 +159,7 @@ func TestRouterRoutes_Refused(t *testing.T) {
 func TestRouterRoutes_ManyAtOnce(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
+	n.needs("extraroute-atomic")
 	var all []string
 	for i := range 200 {
 		all = append(all, routeTo(fmt.Sprintf("10.244.%d.0/24", i), fmt.Sprintf("10.0.1.%d", i+1)))
@@ -174,6 +177,7 @@ func TestRouterRoutes_ManyAtOnce(t *testing.T) {
 func TestRouterRevision_EachChange_IsANewOne(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
+	n.needs("extraroute-atomic")
 	revision := func() string {
 		return n.revision("/routers/$router?fields=revision_number", "router")
 	}
@@ -227,6 +231,7 @@ func TestRouterRevision_EachChange_IsANewOne(t *testing.T) {
 func TestRouterInterfaces_NextHop_MustBeConnected(t *testing.T) {
 	t.Parallel()
 	n := newNeutron(t)
+	n.needs("extraroute-atomic")
 	const addInterface = "PUT /routers/$router/add_router_interface"
 	n.make("n2", "networks", "network", `{"name":"n2"}`)
 	n.make("lone", "subnets", "subnet",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 	"github.com/fxccm/fxccm/test/internal/project"
 )
 
@@ -28,6 +29,31 @@ func newNeutron(t *testing.T, opts ...project.Option) *neutron {
 		"unknown": "00000000-0000-4000-8000-00000000dead", "longest": strings.Repeat("x", 255),
 		"toolong": strings.Repeat("x", 256),
 	}}
+}
+
+// onReleases runs a test of what differs between releases of OpenStack: on that of the lab, or on
+// each that the simulator knows.
+func onReleases(t *testing.T, test func(t *testing.T, n *neutron, release string)) {
+	t.Helper()
+	t.Parallel()
+	if project.OnLab() {
+		test(t, newNeutron(t), project.LabRelease(t))
+		return
+	}
+	for _, release := range []string{"zed", "2025.1"} {
+		t.Run(release, func(t *testing.T) {
+			t.Parallel()
+			test(t, newNeutron(t, project.OnSimulator(openstacktest.WithRelease(release))), release)
+		})
+	}
+}
+
+// needs skips the test where Neutron lacks an extension.
+func (n *neutron) needs(alias string) {
+	n.t.Helper()
+	if !slices.Contains(n.list("/extensions", "extensions", "alias"), alias) {
+		n.t.Skipf("Neutron has no extension %s", alias)
+	}
 }
 
 // in is neutron for a subtest.

@@ -178,7 +178,7 @@ func TestTakeover_OfAllThatOCCMMakes_AndBack(t *testing.T) {
 	})
 }
 
-// OCCM does not know share-as: it creates a load balancer for each Service. That of the first one
+// OCCM does not know share-as: it creates a load balancer for each Service. The first Service's
 // becomes the shared one, with its address.
 func TestTakeover_ServiceHasAShareName_KeepsItsAddressAndAnotherServiceJoins(t *testing.T) {
 	t.Parallel()

@@ -148,7 +148,7 @@ func (i *Instances) Server(ctx context.Context, node *v1.Node) (Server, error) {
 	}
 	err = cmp.Or(err, ErrUnmatched)
 	if slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) }) {
-		err = fmt.Errorf("Nova: node %s: %w; retrying", node.Name, err)
+		err = fmt.Errorf("%s: node %s: %w; retrying", compute, node.Name, err)
 	}
 	return Server{}, err
 }

@@ -9,6 +9,12 @@ import (
 	"github.com/fxccm/fxccm/internal/members"
 )
 
+// The sources of errors, in their texts.
+const (
+	apiServer = "Kubernetes"
+	compute   = "Nova"
+)
+
 // subject is a node with the data that identifies its instance.
 type subject struct {
 	// id is the server ID in the node's provider ID. Empty: only the name is known.
@@ -40,12 +46,12 @@ func (i *Instances) subjectOf(node *v1.Node) (subject, error) {
 	}
 	id, err := ParseProviderID(node.Spec.ProviderID)
 	if err != nil {
-		return s, fmt.Errorf("Kubernetes: %w", err)
+		return s, fmt.Errorf("%s: %w", apiServer, err)
 	}
 	if id.Region != "" && id.Region != i.config.Region {
-		return s, fmt.Errorf("Kubernetes: provider ID %q belongs to region %q, but the configured "+
+		return s, fmt.Errorf("%s: provider ID %q belongs to region %q, but the configured "+
 			"region is %q; correct region in cloud.conf",
-			node.Spec.ProviderID, id.Region, i.config.Region)
+			apiServer, node.Spec.ProviderID, id.Region, i.config.Region)
 	}
 	s.id = id.ID
 	return s, nil

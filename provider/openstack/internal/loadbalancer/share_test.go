@@ -278,7 +278,9 @@ func TestShareAs_RequestOfAServiceHangs_CallsForOthersReturn(t *testing.T) {
 				t.Errorf("the call for the second Service returns %v", err)
 			}
 			for _, report := range c.Reports() {
-				was := slices.IndexFunc(before, func(r Report) bool { return r.Name == report.Name })
+				was := slices.IndexFunc(before, func(r Report) bool {
+					return r.Name == report.Name
+				})
 				switch {
 				case report.Name != second.Name:
 				case was < 0 && report.State != Waiting:

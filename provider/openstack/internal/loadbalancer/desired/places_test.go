@@ -238,14 +238,16 @@ func TestResolve_NodesHaveSeveralAddresses_ThoseInTheMemberSubnetAreFound(t *tes
 			settings.Settings{MemberSubnetID: s.v4, SubnetID: s.frontV4}, nodes, "10.0.0.0/16", 1,
 		},
 		"VIP and member are named alike": {
-			settings.Settings{MemberSubnetID: s.frontV4, SubnetID: s.frontV4}, nodes,
+			settings.Settings{MemberSubnetID: s.frontV4, SubnetID: s.frontV4},
+			nodes,
 			"172.16.0.0/24", 1,
 		},
 		"only the VIP's is named, in cloud.conf": {
 			settings.Settings{DefaultMemberSubnetID: s.frontV4, SubnetID: s.frontV4}, nodes, "", 0,
 		},
 		"the VIP's is named in cloud.conf, and another one": {
-			settings.Settings{DefaultMemberSubnetID: s.v4, SubnetID: s.frontV4}, nodes,
+			settings.Settings{DefaultMemberSubnetID: s.v4, SubnetID: s.frontV4},
+			nodes,
 			"10.0.0.0/16", 1,
 		},
 	} {

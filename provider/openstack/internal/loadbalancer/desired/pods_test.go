@@ -224,15 +224,18 @@ func TestPods_HostIsUnknown_NewMembersHaveKnownAddressesInTheRegion(t *testing.T
 	}{
 		"known": {
 			func(*Node) {},
-			[]octavia.Member{podMember("n1", "10.0.0.1", 1), podMember("n1", "10.244.1.1", 1)}, nil,
+			[]octavia.Member{podMember("n1", "10.0.0.1", 1), podMember("n1", "10.244.1.1", 1)},
+			nil,
 		},
 		"its server is unknown": {
 			func(n *Node) { n.Unverified = true },
-			[]octavia.Member{podMember("n1", "10.244.1.1", 1)}, []string{"n1"},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			[]string{"n1"},
 		},
 		"its region is unknown": {
 			func(n *Node) { n.Unverified, n.Unplaced = true, true },
-			[]octavia.Member{}, []string{"n1"},
+			[]octavia.Member{},
+			[]string{"n1"},
 		},
 	} {
 		want, _ := build(t, withPods(pod("n1", "10.244.1.1"), pod("n1", "10.0.0.1")),

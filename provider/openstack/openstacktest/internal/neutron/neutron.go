@@ -14,6 +14,8 @@ type Options struct {
 	// WithoutExtensions lists the aliases of extensions that are off.
 	WithoutExtensions   []string
 	UserChosenAddresses bool
+	// ExternalSubnets lets all projects see the subnets of external networks.
+	ExternalSubnets bool
 }
 
 type (

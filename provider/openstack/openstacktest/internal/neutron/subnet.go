@@ -47,10 +47,11 @@ func (n *Service) subnetKind() *kind[Subnet] {
 		member:  "subnet",
 		missing: notFound("SubnetNotFound", "Subnet %s could not be found."),
 		visible: func(c caller, row *Subnet) bool {
-			// All projects see an external network, but not its subnets unless it is shared
-			// (neutron/conf/policies/subnet.py).
+			// All projects see an external network, but in Zed not its subnets unless it is
+			// shared (neutron/conf/policies/subnet.py).
 			parent, exists := n.Networks.rows[row.NetworkID]
-			return exists && (parent.Shared || n.Networks.owns(c, parent))
+			return exists && (parent.Shared || n.Networks.owns(c, parent) ||
+				parent.External && n.options.ExternalSubnets)
 		},
 		prepare: func(row *Subnet) {
 			if parent, exists := n.Networks.rows[row.NetworkID]; exists && row.ProjectID == "" {
