@@ -225,8 +225,7 @@ func (c Config) endpoints() (endpoints, error) {
 	result := endpoints{c.ECSEndpoint, c.ELBEndpoint, c.EIPEndpoint}
 	for service, endpoint := range map[string]*string{
 		"ecs": &result.ecs, "elb": &result.elb,
-		// EIPs are part of the VPC service.
-		"vpc": &result.eip,
+		"vpc": &result.eip, // EIPs are part of the VPC service
 	} {
 		if *endpoint != "" {
 			*endpoint = strings.TrimSuffix(*endpoint, "/")

@@ -40,7 +40,8 @@ shop/more: changes
 func TestWriteTable_NoServices_IsOneLine(t *testing.T) {
 	var out strings.Builder
 	err := ServicePlans{}.WriteTable(&out)
-	if want := "No Services of type LoadBalancer.\n"; err != nil || out.String() != want {
+	const want = "No Service of type LoadBalancer was compared with OpenStack.\n"
+	if err != nil || out.String() != want {
 		t.Errorf("it is %q, %v; want %q", &out, err, want)
 	}
 }

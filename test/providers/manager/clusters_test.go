@@ -236,6 +236,19 @@ func (b *sharedBalancer) loseTags(s *sharer) {
 	b.WaitBalancer(b.id)
 }
 
+// deleteEmpty deletes the load balancer and its floating IP, as the operator of the project does.
+func (b *sharedBalancer) deleteEmpty() {
+	b.t.Helper()
+	user := b.User()
+	user.Must(http.MethodDelete, project.LoadBalancer, "/lbaas/loadbalancers/"+b.id, nil)
+	b.WaitBalancer(b.id, true)
+	for _, ip := range b.Inventory().Of("floating IP") {
+		if project.Text(ip, "floating_ip_address") == b.address {
+			user.Must(http.MethodDelete, project.Network, "/floatingips/"+project.ID(ip), nil)
+		}
+	}
+}
+
 // wantOwnOnly fails the test if the cluster has changed listeners or pools of the other one, or if
 // a guest has deleted a load balancer or a floating IP.
 func (b *sharedBalancer) wantOwnOnly(s *sharer) {
@@ -326,6 +339,8 @@ func TestTwoClusters_ShareALoadBalancer_EachServesAndTouchesItsOwn(t *testing.T)
 	b.wait("cluster second has left", onlyFirst, ownersPort)
 	one.remove("web")
 	one.waitServicesGone("web")
+	b.wait("the last guest leaves an empty load balancer", nil)
+	b.deleteEmpty()
 	one.wait("nothing is left", func() []string { return before.Differences(one.Inventory()) })
 	b.wantOwnOnly(one)
 	b.wantOwnOnly(two)

@@ -127,9 +127,7 @@ func desireMonitor(service *v1.Service, sp v1.ServicePort, c *check) monitor {
 	return m
 }
 
-// maxPersistence is ELB's limit for TCP and UDP, in minutes.
-const maxPersistence = 60
-
+// persistence returns minutes, of which ELB allows at most 60 for TCP and UDP.
 func persistence(service *v1.Service) int32 {
 	if service.Spec.SessionAffinity != v1.ServiceAffinityClientIP {
 		return 0
@@ -139,7 +137,7 @@ func persistence(service *v1.Service) int32 {
 		c.ClientIP.TimeoutSeconds != nil {
 		seconds = *c.ClientIP.TimeoutSeconds
 	}
-	return min(max((seconds+59)/60, 1), maxPersistence)
+	return min(max((seconds+59)/60, 1), 60)
 }
 
 // nodeAddresses returns the first internal IPv4 address of each node. A node reports its addresses
@@ -148,9 +146,8 @@ func nodeAddresses(nodes []*v1.Node) map[string]netip.Addr {
 	addresses := map[string]netip.Addr{}
 	for _, node := range nodes {
 		for _, a := range node.Status.Addresses {
-			parsed, err := netip.ParseAddr(a.Address)
-			if a.Type == v1.NodeInternalIP && err == nil && parsed.Is4() &&
-				!reserved.Has(parsed) {
+			parsed, _ := netip.ParseAddr(a.Address)
+			if a.Type == v1.NodeInternalIP && parsed.Is4() && !reserved.Has(parsed) {
 				addresses[node.Name] = parsed
 				break
 			}

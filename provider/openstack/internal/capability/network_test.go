@@ -15,7 +15,7 @@ func TestNetwork_ListOfExtensions_IsReadOrRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"extensions":[{"alias":"router","name":"Router"},{"alias":"extraroute"}]}`: "",
 		`{"extensions":[]}`: "the response has no extensions",
-		`{}`:                "the response is not a list",
+		`{}`:                "the list is missing",
 		`<html>`:            "invalid character",
 	} {
 		t.Run(body, func(t *testing.T) {

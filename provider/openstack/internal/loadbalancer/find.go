@@ -183,6 +183,7 @@ func (r *reconciler) findInList(
 	if r.deletedCluster != "" {
 		candidates = taggedFor(r.identity, candidates)
 	}
+	r.found.ownerLeft = false
 	if r.found.strangers, err = r.strangersAmong(ctx, candidates); err != nil {
 		return all.Begun, err
 	}
@@ -194,6 +195,9 @@ func (r *reconciler) findInList(
 		except(candidates, r.found.strangers), r.found.hasTags())
 	if err != nil {
 		return all.Begun, err
+	}
+	if r.found.ownerLeft {
+		r.found.claim = claim{balancer: r.found.balancer, role: plan.Guest}
 	}
 	r.found.portUser = ""
 	if other := atPort(r.settings.PortID, candidates); other != nil &&
@@ -475,6 +479,9 @@ type found struct {
 	claim
 	// strangers have the name of the Service's load balancer, but another cluster's nodes.
 	strangers []octavia.LoadBalancer
+	// ownerLeft: the load balancer that the annotation names has the Service's name, but no part of
+	// an owner, only guests.
+	ownerLeft bool
 	// apiMinor is the minor version of Octavia's API.
 	apiMinor int
 	// portUser is another's load balancer at the port that the settings name; "" for none.

@@ -86,7 +86,7 @@ func except(all, some []octavia.LoadBalancer) []octavia.LoadBalancer {
 // isOfThisCluster reports whether a load balancer of OCCM is this cluster's: a node of the cluster
 // is a member in a part of the Service, or the status of the Service has its address. Without
 // members, its name and its age decide. Without a part of the Service, another cluster has nothing
-// there that the Service could take.
+// there that the Service could take: it joins as a guest.
 //
 // hasOther: the Service has another load balancer, from which the status may be. Where the operator
 // requires marks, neither nodes nor status count: they come from the cluster's API server.
@@ -112,9 +112,13 @@ func (r *reconciler) isOfThisCluster(
 	if err != nil {
 		return false, err
 	}
-	isOwner := isOwn(r.identity, lb, r.found.hasTags()) ||
-		isOwnBesideGuests(r.identity, lb, r.found.hasTags())
+	besideGuests := isOwnBesideGuests(r.identity, lb, r.found.hasTags())
+	isOwner := besideGuests || isOwn(r.identity, lb, r.found.hasTags())
 	hasParts, pools := r.partsByOCCM(lb, contents, isOwner)
+	if besideGuests && !hasParts && len(pools) == 0 {
+		r.found.ownerLeft = true
+		return true, nil
+	}
 	if !isOwner && (!hasParts || r.identity.MarkRequired) {
 		return !hasParts, nil
 	}

@@ -136,6 +136,9 @@ func chunks(attribute string, values []string) [][]string {
 }
 
 func itemsOf[T any](raw json.RawMessage, id func(*T) string) ([]T, error) {
+	if raw == nil {
+		return nil, fmt.Errorf("%w: the list is missing", ErrNoAnswer)
+	}
 	var items []T
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoAnswer, err)
