@@ -454,6 +454,8 @@ func startPlayground(t *testing.T) {
 	const wait = "kubectl wait --timeout=5m --for=jsonpath="
 	s.mustRun(wait + "'{.spec.providerID}' nodes --all")
 	s.mustRun(wait + "'{.status.addresses}' nodes --all")
+	// A load balancer gets a node when its route exists.
+	s.mustRun("kubectl wait --timeout=5m --for=condition=NetworkUnavailable=false nodes --all")
 	s.mustRun("kubectl apply -f docs/tutorial/web.yaml")
 	s.mustRun(wait + "'{.status.loadBalancer.ingress}' service/web")
 }
