@@ -56,6 +56,8 @@
 // failure or crash leaves anything behind. [Routes.ListRoutes] omits a route of a node without its
 // pair, so the next reconciliation calls again and skips completed steps. A pair has no tags: a
 // user's own pair of the port's MAC address and exactly the pod CIDR is removed with the route.
+// When the node is gone, another server may have the address. So only the port that had the address
+// while the node was there loses the pair.
 //
 // Concurrent changes of the router are written together.
 //

@@ -3,6 +3,7 @@ package routes
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,13 +56,14 @@ func (a *addressPairs) allow(ctx context.Context, p port, r route) error {
 	})
 }
 
-// revoke removes the pair that allow added. A missing port is no error.
-func (a *addressPairs) revoke(ctx context.Context, r route) error {
+// revoke removes the pair that allow added, from the ports that may lose it. A missing port is no
+// error.
+func (a *addressPairs) revoke(ctx context.Context, r route, mayLose func(port) bool) error {
 	found, err := a.finder.find(ctx, r.nextHop)
 	if err != nil {
 		return err
 	}
-	for _, p := range found {
+	for _, p := range slices.DeleteFunc(found, func(p port) bool { return !mayLose(p) }) {
 		if err := a.change(ctx, p, func(p port) ([]ports.AddressPair, bool) {
 			return withoutPair(p, r.destination)
 		}); err != nil {
@@ -71,10 +73,11 @@ func (a *addressPairs) revoke(ctx context.Context, r route) error {
 	return nil
 }
 
-// lacking are the routes whose pair allow would add. age limits the age of the router.
-func (a *addressPairs) lacking(
+// lookAt reports whether allow would add the pairs of routes, and at which ports. age limits the
+// age of the router.
+func (a *addressPairs) lookAt(
 	ctx context.Context, routes []route, age time.Duration,
-) (map[route]bool, error) {
+) (map[route]pairing, error) {
 	addresses := make([]netip.Addr, len(routes))
 	for i, r := range routes {
 		addresses[i] = r.nextHop
@@ -83,13 +86,16 @@ func (a *addressPairs) lacking(
 	if err != nil {
 		return nil, err
 	}
-	lacking := map[route]bool{}
+	seen := map[route]pairing{}
 	for _, r := range routes {
+		p := pairing{complete: true}
 		if found := around.at(r.nextHop, all); len(found) == 1 {
-			_, lacking[r] = withPair(found[0], r.destination)
+			_, isLacking := withPair(found[0], r.destination)
+			p = pairing{complete: !isLacking, port: found[0].ID}
 		}
+		seen[r] = p
 	}
-	return lacking, nil
+	return seen, nil
 }
 
 // change writes the pairs that decide returns, and retries after concurrent changes.

@@ -1,6 +1,7 @@
 package routes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,7 +118,9 @@ type Routes struct {
 // pairing reports whether a port had the address pair of a route.
 type pairing struct {
 	complete bool
-	at       time.Time
+	// port is the ID of the port; "" if it is unknown.
+	port string
+	at   time.Time
 }
 
 var _ cloudprovider.Routes = (*Routes)(nil)
@@ -294,14 +297,14 @@ func (r *Routes) create(ctx context.Context, wanted *cloudprovider.Route, arrive
 			return err
 		}
 	}
-	r.learn(c, !hasPairs)
+	r.learn(c, pairing{complete: !hasPairs, port: sender.ID})
 	if err := r.write(ctx, c, arrived); err != nil || !hasPairs {
 		return err
 	}
 	if err := r.pairs.allow(ctx, sender, c.route); err != nil {
 		return err
 	}
-	r.learn(c, true)
+	r.learn(c, pairing{complete: true, port: sender.ID})
 	return nil
 }
 
@@ -310,7 +313,7 @@ func (r *Routes) revokeReplaced(ctx context.Context, creations []*step) error {
 	for _, s := range creations {
 		for _, e := range s.remove {
 			if o := r.ownerOf(e.route).standing; o == ours || o == orphan {
-				if err := r.revoke(ctx, e.route); err != nil {
+				if err := r.revoke(ctx, e.route, o); err != nil {
 					return err
 				}
 			}
@@ -319,19 +322,24 @@ func (r *Routes) revokeReplaced(ctx context.Context, creations []*step) error {
 	return nil
 }
 
-// learn records a route of the cluster, and whether it has its address pair.
-func (r *Routes) learn(c change, paired bool) {
+// learn records a route of the cluster and its address pair.
+func (r *Routes) learn(c change, p pairing) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[c.route], r.paired[c.route] = c.node, pairing{paired, r.clock.Now()}
+	p.at = r.clock.Now()
+	r.known[c.route], r.paired[c.route] = c.node, p
 }
 
-// revoke removes the address pair of a route that is to be removed.
-func (r *Routes) revoke(ctx context.Context, one route) error {
+// revoke removes the address pair of a route that is to be removed. If the node is gone, the
+// address may be another server's by now, so only the port that had it before loses the pair.
+func (r *Routes) revoke(ctx context.Context, one route, relation standing) error {
 	r.mu.Lock()
-	r.paired[one] = pairing{at: r.clock.Now()}
+	had := r.paired[one].port
+	r.paired[one] = pairing{port: had, at: r.clock.Now()}
 	r.mu.Unlock()
-	return r.pairs.revoke(ctx, one)
+	return r.pairs.revoke(ctx, one, func(p port) bool {
+		return relation != orphan || p.ID == had
+	})
 }
 
 // lookAtPairs records whether the routes have their address pairs.
@@ -341,16 +349,17 @@ func (r *Routes) lookAtPairs(ctx context.Context, routes []route) error {
 		return err
 	}
 	now := r.clock.Now()
-	lacking, err := r.pairs.lacking(ctx, routes, r.maxAge)
+	found, err := r.pairs.lookAt(ctx, routes, r.maxAge)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range routes {
-		// A creation or deletion in the meantime knows better.
-		if r.paired[one].at.Before(now) {
-			r.paired[one] = pairing{!lacking[one], now}
+		// A creation or deletion in the meantime knows better. The port stays the first one: when
+		// the server is gone, another one may get the address before the node is deleted.
+		if last := r.paired[one]; last.at.Before(now) {
+			r.paired[one] = pairing{found[one].complete, cmp.Or(last.port, found[one].port), now}
 		}
 	}
 	return nil
@@ -460,14 +469,15 @@ func (r *Routes) delete(ctx context.Context, listed *cloudprovider.Route, arrive
 		return err
 	}
 	for _, one := range all {
-		if r.ownerOf(one).standing == foreign {
+		relation := r.ownerOf(one).standing
+		if relation == foreign {
 			if err := r.refuseForeign(ctx, one); err != nil {
 				return err
 			}
 			continue
 		}
 		if hasPairs && !listed.Blackhole {
-			if err := r.revoke(ctx, one); err != nil {
+			if err := r.revoke(ctx, one, relation); err != nil {
 				return err
 			}
 		}

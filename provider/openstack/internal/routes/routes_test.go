@@ -643,6 +643,53 @@ func TestNodeDeleted_ServerStillRuns_RouteIsOwnedUntilARestart(t *testing.T) {
 	}
 }
 
+// Another cluster with the same pod CIDRs gets the address before the route is deleted.
+func TestNodeDeleted_StrangersServerHasItsAddress_KeepsItsPair(t *testing.T) {
+	const address, pods = "10.0.0.11", "10.244.1.0/24"
+	takeAddress := func(s *site) {
+		s.deletePort("server-of-a")
+		s.addPort("stranger", address)
+		s.changePort("stranger", func(p *openstacktest.Port) {
+			p.AllowedPairs = []openstacktest.AddressPair{{Address: pods}}
+		})
+	}
+	for name, leave := range map[string]func(*cluster, *clocktesting.FakeClock){
+		"after the node is gone": func(c *cluster, _ *clocktesting.FakeClock) {
+			c.removeNode("a")
+			takeAddress(c.site)
+		},
+		"after a restart": func(c *cluster, _ *clocktesting.FakeClock) {
+			c.start()
+			c.mustReconcile()
+			c.removeNode("a")
+			takeAddress(c.site)
+		},
+		"before the node is gone, and its ports are looked at": func(
+			c *cluster, clock *clocktesting.FakeClock,
+		) {
+			takeAddress(c.site)
+			clock.Step(pairsAge + time.Minute)
+			c.mustReconcile()
+			c.removeNode("a")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, s *site) {
+				clock := fakeClock()
+				c := newCluster(t, s, clock)
+				c.addNode("a", []string{address}, pods)
+				c.mustReconcile()
+				leave(c, clock)
+				c.mustReconcile()
+				s.wantRoutes()
+				if got := s.pairs(address); !slices.Equal(got, []string{pods}) {
+					t.Errorf("the stranger's server may send from %v, want %s", got, pods)
+				}
+			})
+		})
+	}
+}
+
 func TestNodeChangesItsAddress_TheOldRouteIsABlackhole(t *testing.T) {
 	s := newSite(t)
 	c := newCluster(t, s, nil)
