@@ -440,7 +440,7 @@ func publishedRows() []publishedRow {
 			},
 		},
 		{
-			"both families in a private network", "a floating IP, and the IPv6 VIP", 1,
+			"both families in a private network, IPv4 first", "a floating IP, and the IPv6 VIP", 1,
 			map[string]publishedCase{
 				"a shared network of another project": {func(p *place) {
 					network, _ := p.addOthersV6()
@@ -480,8 +480,33 @@ func publishedRows() []publishedRow {
 			},
 		},
 		{
+			"both families in a private network, IPv6 first",
+			"both VIPs; the address of the second family is private", 0,
+			map[string]publishedCase{
+				"a shared network of another project": {func(p *place) {
+					network, _ := p.addOthersV6()
+					p.families(v1.IPv6Protocol, v1.IPv4Protocol)
+					p.with("network-id", network)
+				}, []string{othersRangeV6, othersRange}},
+				"the nodes' network": {func(p *place) {
+					p.addV6()
+					p.families(v1.IPv6Protocol, v1.IPv4Protocol)
+					p.with("network-id", p.network)
+				}, []string{tenantRangeV6, tenantRange}},
+				"the nodes' network, and a floating network": {func(p *place) {
+					p.addV6()
+					p.families(v1.IPv6Protocol, v1.IPv4Protocol)
+					p.with("network-id", p.network, "floating-network-id", p.external)
+				}, []string{tenantRangeV6, tenantRange}},
+			},
+		},
+		{
 			"both families in an external network", "both VIPs", 0,
 			map[string]publishedCase{
+				"its network, IPv6 first": {func(p *place) {
+					p.families(v1.IPv6Protocol, v1.IPv4Protocol)
+					p.with("network-id", p.shared.id)
+				}, []string{sharedRangeV6, sharedRange}},
 				"its subnet": {func(p *place) {
 					p.families(v1.IPv4Protocol, v1.IPv6Protocol)
 					p.with("subnet-id", p.shared.v4)
