@@ -1032,15 +1032,16 @@ var behaviors = []behavior{
 		"ours: got True NoRouteCreated",
 		func(w *world) error {
 			w.withoutRoutes = true
-			for _, name := range []string{"node-1", "node-2", "node-3", "node-5"} {
+			for _, name := range []string{"node-1", "node-2", "node-3", "node-5", "node-6"} {
 				w.addInstance(name)
 			}
-			past := time.Now().Add(-time.Minute)
+			past, ahead := time.Now().Add(-time.Minute), time.Now().Add(5*time.Second)
 			w.addNode("node-1", network(v1.ConditionTrue, "NoRouteCreated", past))
 			w.addNode("node-2", network(v1.ConditionTrue, "PluginNotReady", past))
 			w.addNode("node-3", network(v1.ConditionFalse, "RouteCreated", past))
 			w.addNode("node-4", network(v1.ConditionTrue, "NoRouteCreated", past))
 			w.addNode("node-5", fresh, network(v1.ConditionTrue, "NoRouteCreated", past))
+			w.addNode("node-6", network(v1.ConditionTrue, "NoRouteCreated", ahead))
 			defer w.start()()
 			w.wait(time.Second)
 			return errors.Join(want("ours", w.network("node-1"), ""),
@@ -1049,6 +1050,7 @@ var behaviors = []behavior{
 				want("with a route", w.network("node-3"), "False RouteCreated"),
 				want("of another provider", w.network("node-4"), "True NoRouteCreated"),
 				want("new", w.network("node-5"), ""),
+				want("of a leader whose clock is ahead", w.network("node-6"), ""),
 				want("initialized", w.isInitialized("node-5"), true))
 		},
 	},

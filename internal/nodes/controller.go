@@ -48,6 +48,8 @@ const (
 	// repeatFailure is the pause between two events about a node that fails. The API server deletes
 	// events after an hour.
 	repeatFailure = 30 * time.Minute
+	// clockSkew is how far the clock of an earlier leader may be ahead.
+	clockSkew = 10 * time.Second
 	// maxText is how many characters of an error are kept. Parts of it are the API server's.
 	maxText = 4096
 )
@@ -358,7 +360,7 @@ func (c *Controller) initialize(ctx context.Context, node *v1.Node) (isOurs bool
 // hasAbandonedCondition reports whether a node has a condition of a route controller that no longer
 // runs.
 func (c *Controller) hasAbandonedCondition(node *v1.Node) bool {
-	return c.refresh.WithoutRoutes && hasAbandonedCondition(node, c.begun)
+	return c.refresh.WithoutRoutes && hasAbandonedCondition(node, c.begun.Add(clockSkew))
 }
 
 // A writeError is the failure of a patch.

@@ -42,7 +42,7 @@ provider. They are fxccm's own, because upstream's delete, skip or delay nodes i
 * With ` + "`--update-node-labels`" + ` the labels of instance type, zone, region and those that the provider adds follow the instance. A label that the provider no longer has stays.
 * If routes are off, because ` + "`--configure-cloud-routes`" + ` is false or the provider serves no routes, the condition ` + "`NetworkUnavailable`" + ` with the status True and the reason
   ` + "`NoRouteCreated`" + ` is removed from the provider's nodes, because no controller would update it and no pod would start there. Only route controllers write this reason.
-  A node of another provider keeps the condition, and so does a node that gets it after the Manager began to lead: a route controller runs elsewhere then.
+  A node of another provider keeps the condition, and so does a node that gets it more than 10 s after the Manager began to lead: a route controller runs elsewhere then.
   If another program creates the routes, leave ` + "`--configure-cloud-routes`" + ` at true and deselect the controller (` + "`--controllers=*,-node-route-controller`" + `). The condition stays then.
 * Only a node that is not ready is looked up for its deletion. A node younger than 5 minutes is deleted only if its instance has been seen: the cloud may not list it yet.
   The deletion is of the node with the UID that was looked up, unless that is ready by then.
