@@ -3,6 +3,7 @@ package members
 import (
 	"cmp"
 	"context"
+	"iter"
 	"net/netip"
 	"slices"
 
@@ -43,18 +44,9 @@ func Endpoints(
 	mayBeMember func(Endpoint) bool,
 ) []Endpoint {
 	var found []Endpoint
-	for _, slice := range all {
-		if string(slice.AddressType) != string(family) {
-			continue
-		}
-		number, ok := portOf(slice, port)
-		if !ok {
-			continue
-		}
-		for _, each := range slice.Endpoints {
-			if endpoint, ok := endpointOf(each, number); ok && mayBeMember(endpoint) {
-				found = append(found, endpoint)
-			}
+	for endpoint, isServing := range endpointsOf(all, port, family) {
+		if isServing && mayBeMember(endpoint) {
+			found = append(found, endpoint)
 		}
 	}
 	slices.SortFunc(found, func(a, b Endpoint) int {
@@ -72,6 +64,42 @@ func Endpoints(
 	return found
 }
 
+// Ports returns the port numbers of the endpoints that may be members, in ascending order. Unlike
+// [Endpoints] it does not leave out endpoints that are not ready: they may have open connections.
+func Ports(
+	all []*discoveryv1.EndpointSlice, port v1.ServicePort, family v1.IPFamily,
+	mayBeMember func(Endpoint) bool,
+) []int32 {
+	var numbers []int32
+	for endpoint := range endpointsOf(all, port, family) {
+		if !slices.Contains(numbers, endpoint.Port) && mayBeMember(endpoint) {
+			numbers = append(numbers, endpoint.Port)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers
+}
+
+// endpointsOf yields the endpoints of one family for a port of the Service, and whether they serve.
+func endpointsOf(
+	all []*discoveryv1.EndpointSlice, port v1.ServicePort, family v1.IPFamily,
+) iter.Seq2[Endpoint, bool] {
+	return func(yield func(Endpoint, bool) bool) {
+		for _, slice := range all {
+			number, ok := portOf(slice, port)
+			if !ok || string(slice.AddressType) != string(family) {
+				continue
+			}
+			for _, each := range slice.Endpoints {
+				endpoint, isServing, ok := endpointOf(each, number)
+				if ok && !yield(endpoint, isServing) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // portOf returns the port number of a slice's endpoints for a port of the Service. The name
 // connects the two; the number may differ between slices if the target port has a name, too.
 func portOf(slice *discoveryv1.EndpointSlice, port v1.ServicePort) (int32, bool) {
@@ -85,24 +113,24 @@ func portOf(slice *discoveryv1.EndpointSlice, port v1.ServicePort) (int32, bool)
 	return 0, false
 }
 
-// endpointOf returns false for an endpoint that does not serve. An unknown condition counts as the
+// endpointOf returns false for an endpoint without an address. An unknown condition counts as the
 // API says: ready, serving and not terminating. All addresses of an endpoint are the same endpoint,
 // so the first one is used, as in kube-proxy.
-func endpointOf(of discoveryv1.Endpoint, port int32) (Endpoint, bool) {
-	isReady := ptr.Deref(of.Conditions.Ready, true)
-	isServing := ptr.Deref(of.Conditions.Serving, true)
-	isDraining := !isReady && isServing && ptr.Deref(of.Conditions.Terminating, false)
-	if !isReady && !isDraining || len(of.Addresses) == 0 {
-		return Endpoint{}, false
+func endpointOf(of discoveryv1.Endpoint, port int32) (endpoint Endpoint, isServing, ok bool) {
+	if len(of.Addresses) == 0 {
+		return Endpoint{}, false, false
 	}
 	address, err := netip.ParseAddr(of.Addresses[0])
 	if err != nil {
-		return Endpoint{}, false
+		return Endpoint{}, false, false
 	}
+	isReady := ptr.Deref(of.Conditions.Ready, true)
+	isDraining := !isReady && ptr.Deref(of.Conditions.Serving, true) &&
+		ptr.Deref(of.Conditions.Terminating, false)
 	return Endpoint{
 		Address: address.Unmap(), Port: port, Node: ptr.Deref(of.NodeName, ""),
 		Draining: isDraining,
-	}, true
+	}, isReady || isDraining, true
 }
 
 func compareBools(a, b bool) int {

@@ -2,6 +2,7 @@ package members_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +132,23 @@ func TestEndpoints_EachCase_AreThoseOfKubernetes(t *testing.T) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// An endpoint that is not ready may have open connections.
+func TestPorts_EachState_AreThoseOfAllThatMayBeMembers(t *testing.T) {
+	at := func(number int32, is state, address string) *discoveryv1.EndpointSlice {
+		return withPorts(slice(discoveryv1.AddressTypeIPv4, endpoint(is, address)),
+			discoveryv1.EndpointPort{Port: &number})
+	}
+	got := members.Ports([]*discoveryv1.EndpointSlice{
+		at(5, ended, "10.0.0.1"), at(4, draining, "10.0.0.1"), at(3, starting, "10.0.0.1"),
+		at(2, ready, "10.0.0.1"), at(1, ready, "10.0.0.99"), at(2, ready, "10.0.0.2"),
+		slice(discoveryv1.AddressTypeIPv6, endpoint(ready, "fd00::1")),
+	}, v1.ServicePort{}, v1.IPv4Protocol,
+		func(e members.Endpoint) bool { return e.Address.String() != "10.0.0.99" })
+	if want := []int32{2, 3, 4, 5}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -156,11 +156,20 @@ func (b *builder) pods(port v1.ServicePort) []octavia.Member {
 	return all
 }
 
-// podRules opens the ports of the pods at the nodes' ports.
+// podRules opens the ports of the pods at the nodes' ports. A pod that is not ready keeps its port
+// open: its connections go on.
 func (b *builder) podRules(port v1.ServicePort, sources []string) (rules []neutron.Rule) {
-	for _, each := range b.endpointsAt(port).members {
-		for _, source := range sources {
-			rules = append(rules, rule(strings.ToLower(transport(port)), int(each.Port), source))
+	hosts := b.hosts()
+	isReached := func(each members.Endpoint) bool {
+		host, isHost := hosts[each.Node]
+		return (isHost || each.Node == "") && b.reaches(each, host.Node)
+	}
+	for _, family := range b.memberFamilies() {
+		for _, number := range members.Ports(b.Pods.Endpoints, port, family, isReached) {
+			for _, source := range sources {
+				rules = append(rules,
+					rule(strings.ToLower(transport(port)), int(number), source))
+			}
 		}
 	}
 	return unique(rules)

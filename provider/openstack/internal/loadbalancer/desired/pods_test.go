@@ -338,6 +338,29 @@ func TestPods_DrainingWithOVN_TheirPortStaysOpen(t *testing.T) {
 	}
 }
 
+// A pod that fails its readiness probe for a moment, or that is ending and no longer ready, is no
+// member, but its open connections must go on.
+func TestPods_NotReady_TheirPortStaysOpen(t *testing.T) {
+	t.Parallel()
+	for name, features := range map[string]Features{"amphora": latest(), "ovn": ovn()} {
+		for _, isEnding := range []bool{false, true} {
+			idle := pod("n1", "10.244.1.1")
+			idle.Conditions = discoveryv1.EndpointConditions{
+				Ready: new(false), Serving: new(false), Terminating: &isEnding,
+			}
+			d, _ := build(t, withPods(idle), managed, withFeatures(features))
+			if !slices.ContainsFunc(d.SecurityGroup.Rules,
+				func(r neutron.Rule) bool { return r.PortMin == 8080 }) {
+				t.Errorf("%s, ending %t: rules %+v, want one for 8080", name, isEnding,
+					d.SecurityGroup.Rules)
+			}
+			if got := d.Ports[0].Pool.Members; len(got) > 0 {
+				t.Errorf("%s, ending %t: members %+v", name, isEnding, got)
+			}
+		}
+	}
+}
+
 // The nodes' ports are in their own subnet, whichever the members' is, and pods on a node that
 // drains serve until they end.
 func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T) {
