@@ -142,14 +142,17 @@ func memberAddress(
 // reachableAddresses returns the InternalIPs of the family, followed by the ExternalIPs. A node
 // reports its addresses itself, so those that lead to the load balancer's own host or to a metadata
 // service do not count.
-func reachableAddresses(node *v1.Node, family v1.IPFamily) (all []string) {
-	for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
-		for _, a := range node.Status.Addresses {
-			address, err := netip.ParseAddr(a.Address)
-			if err == nil && a.Type == kind && isReachable(address) &&
-				(family == "" || familyOf(address) == family) {
-				all = append(all, a.Address)
-			}
+func reachableAddresses(node *v1.Node, family v1.IPFamily) []string {
+	return append(reachableOfKind(node, family, v1.NodeInternalIP),
+		reachableOfKind(node, family, v1.NodeExternalIP)...)
+}
+
+func reachableOfKind(node *v1.Node, family v1.IPFamily, kind v1.NodeAddressType) (all []string) {
+	for _, a := range node.Status.Addresses {
+		address, err := netip.ParseAddr(a.Address)
+		if err == nil && a.Type == kind && isReachable(address) &&
+			(family == "" || familyOf(address) == family) {
+			all = append(all, a.Address)
 		}
 	}
 	return all

@@ -83,14 +83,18 @@ func (b *builder) hosts() map[string]Node {
 	return hosts
 }
 
-// hostBackends returns the hosts by name. The members' subnet is not that of their ports, and pods
-// on a draining node serve until they end.
+// hostBackends returns the hosts by name, at each of their InternalIPs: one of them is the next hop
+// of the route to their pods, and pods in the host's network have one. A node without InternalIPs
+// has no route. Pods on a draining node serve until they end.
 func (b *builder) hostBackends() []Backend {
 	var found []Backend
 	for name, host := range b.hosts() {
 		for _, family := range b.nodeFamilies() {
-			address, ok := memberAddress(host.Node, family, b.memberPlace(family).Range)
-			if ok {
+			all := reachableOfKind(host.Node, family, v1.NodeInternalIP)
+			if len(all) == 0 {
+				all = reachableOfKind(host.Node, family, v1.NodeExternalIP)
+			}
+			for _, address := range all {
 				found = append(found,
 					Backend{Node: name, Address: address, ServerID: serverID(host.Node)})
 			}

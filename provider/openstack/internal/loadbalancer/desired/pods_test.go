@@ -377,6 +377,23 @@ func TestPods_SecurityGroup_NodesKeepItInAnySubnetAndWhileTheyDrain(t *testing.T
 	}
 }
 
+// The next hop to the pods of a node is any of its InternalIPs, also one outside of the members'
+// subnet.
+func TestPods_NodesHaveSeveralAddresses_EachInternalPortHasTheSecurityGroup(t *testing.T) {
+	t.Parallel()
+	d, _ := build(t, withPods(pod("n1", "10.244.1.1")), managed,
+		withNodes(node("n1", "172.16.0.1", "10.0.0.1", "ExternalIP:203.0.113.1"),
+			node("n2", "ExternalIP:203.0.113.2")),
+		func(in *Input) { in.Places.Member.Range = netip.MustParsePrefix("10.0.0.0/16") })
+	var got []string
+	for _, backend := range d.Backends {
+		got = append(got, backend.Address)
+	}
+	if want := []string{"10.0.0.1", "172.16.0.1", "203.0.113.2"}; !slices.Equal(got, want) {
+		t.Errorf("backends at %q, want %q", got, want)
+	}
+}
+
 // A route to the pods is on the router of the VIP's subnet.
 func TestResolve_PodsAreMembers_TheirSubnetIsTheVIPs(t *testing.T) {
 	t.Parallel()
