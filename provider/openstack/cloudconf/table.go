@@ -224,7 +224,8 @@ func loadBalancer(l *LoadBalancer) section {
 			count("monitor-max-retries-down", &l.MonitorMaxRetriesDown,
 				"Failed checks before a member is taken offline.", between(asMistake, 1, 10)),
 			truth("manage-security-groups", &l.ManageSecurityGroups,
-				"Create a security group for each Service that opens its node ports."),
+				"Create a security group for each Service that opens its node ports, or the "+
+					"target ports of pods that are members, at the nodes."),
 			truth("internal-lb", &l.InternalLB,
 				"Create load balancers without floating IPs, even if annotations request one."),
 			text("node-selector", &l.NodeSelector,
