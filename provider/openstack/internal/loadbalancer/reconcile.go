@@ -355,10 +355,10 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	switch {
 	case errors.As(err, &unrouted):
 		return desired.State{}, r.notes.refuse(aboutPlaces, events.Refuse(events.Unsupported,
-			"%s is pod, but %v; make the router the gateway of the subnet or the next hop of a "+
-				"host route, choose a subnet where it is (subnet-id), or set member-target to "+
-				"node; if another router leads to the pods, list their ranges in pod-ranges of "+
-				"[LoadBalancer]", r.nameOf("member-target"), unrouted))
+			"%s is pod, but %v; correct the gateway or the host routes of the subnet, choose "+
+				"another one (subnet-id), or set member-target to node; if another router leads "+
+				"to the pods, list their ranges in pod-ranges of [LoadBalancer]",
+			r.nameOf("member-target"), unrouted))
 	case errors.As(err, &unseen):
 		return desired.State{}, r.notes.refuse(aboutPlaces, events.ValueRefused.Notice(
 			unseen.Error(), cmp.Or(r.settingWith(unseen.ID), "the subnet of the nodes")))

@@ -29,7 +29,8 @@ type Cloud interface {
 	ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error)
 	// HasRouter reports whether a router has a port in a subnet.
 	HasRouter(ctx context.Context, subnetID, routerID string) (bool, error)
-	// IsNextHop reports whether packets from a subnet to a range go to a router.
+	// IsNextHop reports whether packets from a subnet to a range go to a router. Without a range, it
+	// reports whether the router is the gateway.
 	IsNextHop(ctx context.Context, subnetID, routerID string, to netip.Prefix) (bool, error)
 	// IsExternal reports whether a network is external.
 	IsExternal(ctx context.Context, networkID string) (bool, error)
@@ -51,23 +52,17 @@ func (e *UnseenSubnetError) Error() string {
 }
 
 // UnroutedPodsError is returned by [Resolve] for pods as members, if the packets of the load
-// balancer to them do not go to the router that leads there. Without a Range the router has no port
-// in the subnet of the load balancer.
+// balancer to them do not go to the router that leads there.
 type UnroutedPodsError struct {
 	SubnetID, RouterID string
-	// Range is the range of pods that has another next hop.
-	Range netip.Prefix
+	// Why is what the router lacks in the subnet of the load balancer, as a part of a clause.
+	Why string
 }
 
 // Error implements error.
 func (e *UnroutedPodsError) Error() string {
-	why := "has no port in the subnet " + e.SubnetID + " of the load balancer"
-	if e.Range.IsValid() {
-		why = "is not the next hop to " + e.Range.String() + " in the subnet " + e.SubnetID +
-			" of the load balancer, by its gateway and host routes"
-	}
 	return "router " + e.RouterID + ", which has the routes to the pods ([Route] router-id in " +
-		"cloud.conf), " + why
+		"cloud.conf), " + e.Why + " the subnet " + e.SubnetID + " of the load balancer"
 }
 
 func impossible(format string, arguments ...any) error {
@@ -187,9 +182,10 @@ func (r *resolver) routeToPods(ctx context.Context) error {
 	return nil
 }
 
-// routeFrom checks that the router of the pods has a port in a subnet and, if the load balancer
-// sends packets of its own, that these go to the router. A load balancer that keeps the client's
-// address sends none: each router of the subnet forwards the client's packets to the members.
+// routeFrom checks that the router of the pods has a port in a subnet, and that packets from there
+// go to it. A load balancer that keeps the client's address sends none of its own: the router to
+// which the driver attaches it forwards those of clients, and that is the gateway
+// (ovn_octavia_provider/helper.py, _find_lr_of_ls).
 func (r *resolver) routeFrom(ctx context.Context, subnetID string) error {
 	unrouted := &UnroutedPodsError{SubnetID: subnetID, RouterID: r.Pods.RouterID}
 	has, err := r.cloud.HasRouter(ctx, subnetID, r.Pods.RouterID)
@@ -197,9 +193,15 @@ func (r *resolver) routeFrom(ctx context.Context, subnetID string) error {
 	case err != nil:
 		return err
 	case !has:
+		unrouted.Why = "has no port in"
 		return unrouted
 	case r.Features.KeepsClientAddress:
-		return nil
+		is, err := r.cloud.IsNextHop(ctx, subnetID, r.Pods.RouterID, netip.Prefix{})
+		if err != nil || is {
+			return err
+		}
+		unrouted.Why = "is not the gateway of"
+		return unrouted
 	}
 	for _, pods := range r.Pods.Ranges {
 		if familyOf(pods.Addr()) != r.family() {
@@ -210,7 +212,7 @@ func (r *resolver) routeFrom(ctx context.Context, subnetID string) error {
 			return err
 		}
 		if !takes {
-			unrouted.Range = pods
+			unrouted.Why = "is not the next hop to " + pods.String() + " in"
 			return unrouted
 		}
 	}

@@ -436,32 +436,38 @@ func TestResolve_PodsOfOneFamilyAreReached_OVNHasNoVIPOfTheOther(t *testing.T) {
 	}
 }
 
-// An amphora sends packets to pods by the gateway of its subnet. With ovn each router of the subnet
-// forwards those of clients.
-func TestResolve_PodsRouterIsNotTheGateway_OnlyOVNReachesThem(t *testing.T) {
+// An amphora sends packets to pods by the gateway of its subnet, and the driver of ovn attaches a
+// load balancer to the router that is the gateway.
+func TestResolve_PodsRouterIsNotTheGateway_PodsAreRefused(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
-	s.AddRouter(openstacktest.Router{Subnets: []string{s.frontV4}})
-	router := s.AddRouter(openstacktest.Router{})
+	gateway := s.AddRouter(openstacktest.Router{Subnets: []string{s.frontV4}})
+	other := s.AddRouter(openstacktest.Router{})
 	s.AddPort(openstacktest.Port{
-		NetworkID: s.front, DeviceID: router, DeviceOwner: "network:router_interface",
+		NetworkID: s.front, DeviceID: other, DeviceOwner: "network:router_interface",
 		FixedIPs: []openstacktest.FixedIP{{SubnetID: s.frontV4, Address: "172.16.0.254"}},
 	})
-	in := Input{
-		Service: service(v1.IPv4Protocol),
-		Pods: &Pods{RouterID: router, Ranges: []netip.Prefix{
-			netip.MustParsePrefix("fd00:244::/32"), netip.MustParsePrefix("10.244.0.0/16"),
-		}},
-		Settings: settings.Settings{Internal: true, SubnetID: s.frontV4},
-		Features: latest(),
-	}
-	var unrouted *UnroutedPodsError
-	_, _, err := Resolve(t.Context(), s.api, in, nil)
-	if !errors.As(err, &unrouted) || unrouted.Range.String() != "10.244.0.0/16" {
-		t.Errorf("with amphora: %v", err)
-	}
-	in.Features = ovn()
-	if _, _, err := Resolve(t.Context(), s.api, in, nil); err != nil {
-		t.Errorf("with ovn: %v", err)
+	for why, features := range map[string]Features{
+		"is not the next hop to 10.244.0.0/16 in": latest(),
+		"is not the gateway of":                   ovn(),
+	} {
+		in := Input{
+			Service: service(v1.IPv4Protocol),
+			Pods: &Pods{RouterID: other, Ranges: []netip.Prefix{
+				netip.MustParsePrefix("fd00:244::/32"), netip.MustParsePrefix("10.244.0.0/16"),
+			}},
+			Settings: settings.Settings{Internal: true, SubnetID: s.frontV4},
+			Features: features,
+		}
+		var unrouted *UnroutedPodsError
+		_, _, err := Resolve(t.Context(), s.api, in, nil)
+		if !errors.As(err, &unrouted) || unrouted.Why != why {
+			t.Errorf("%v, want that the router %s", err, why)
+		}
+		in.Pods.RouterID = gateway
+		if _, _, err := Resolve(t.Context(), s.api, in, nil); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

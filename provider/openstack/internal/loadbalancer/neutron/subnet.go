@@ -131,9 +131,10 @@ func (a *API) HasRouter(ctx context.Context, subnetID, routerID string) (bool, e
 }
 
 // IsNextHop reports whether packets from servers in a subnet to a range go to a router, by the host
-// routes and the gateway of the subnet. A port of the router in the subnet is enough if the project
-// does not see the subnet, or if the next hop is a link-local address, which Neutron does not show
-// at ports. The answer is cached for 10 min.
+// routes and the gateway of the subnet. Without a range only the gateway counts. A port of the
+// router in the subnet is enough if the project does not see the subnet, if the next hop is a
+// link-local address, which Neutron does not show at ports, or if there is neither a range nor a
+// gateway. The answer is cached for 10 min.
 func (a *API) IsNextHop(
 	ctx context.Context, subnetID, routerID string, to netip.Prefix,
 ) (bool, error) {
@@ -150,7 +151,8 @@ func (a *API) IsNextHop(
 		return err == nil, err
 	}
 	hop := subnet.nextHop(to)
-	return hop.IsLinkLocalUnicast() || slices.Contains(routers[i].addresses, hop), nil
+	isUnknown := hop.IsLinkLocalUnicast() || !to.IsValid() && !hop.IsValid()
+	return isUnknown || slices.Contains(routers[i].addresses, hop), nil
 }
 
 // router is a router with its gateway.

@@ -189,29 +189,30 @@ func TestIsNextHop_EachSubnet_IsByHostRoutesAndGateway(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		subnet openstacktest.Subnet
-		want   bool
+		// isHop is the answer for the range of the pods, isGateway that without a range.
+		isHop, isGateway bool
 	}{
-		"gateway":         {openstacktest.Subnet{Gateway: router}, true},
-		"another gateway": {openstacktest.Subnet{}, false},
-		"no gateway":      {openstacktest.Subnet{NoGateway: true}, false},
+		"gateway":         {openstacktest.Subnet{Gateway: router}, true, true},
+		"another gateway": {openstacktest.Subnet{}, false, false},
+		"no gateway":      {openstacktest.Subnet{NoGateway: true}, false, true},
 		"route": {openstacktest.Subnet{
 			HostRoutes: []openstacktest.Route{to("10.244.0.0/16", router)},
-		}, true},
+		}, true, false},
 		"route around": {openstacktest.Subnet{
 			HostRoutes: []openstacktest.Route{to("10.0.0.0/8", router)},
-		}, true},
+		}, true, false},
 		"route of a part": {openstacktest.Subnet{
 			HostRoutes: []openstacktest.Route{to("10.244.1.0/24", router)},
-		}, false},
+		}, false, false},
 		"route of another range": {openstacktest.Subnet{
 			HostRoutes: []openstacktest.Route{to("10.245.0.0/16", router)},
-		}, false},
+		}, false, false},
 		"gateway, and a route elsewhere": {openstacktest.Subnet{
 			Gateway: router, HostRoutes: []openstacktest.Route{to("10.244.0.0/16", other)},
-		}, false},
+		}, false, true},
 		"two routes": {openstacktest.Subnet{HostRoutes: []openstacktest.Route{
 			to("10.244.0.0/16", router), to("10.0.0.0/8", other),
-		}}, true},
+		}}, true, false},
 	} {
 		c.subnet.NetworkID = s.AddNetwork(openstacktest.Network{})
 		c.subnet.CIDR = "10.9.0.0/24"
@@ -226,9 +227,13 @@ func TestIsNextHop_EachSubnet_IsByHostRoutesAndGateway(t *testing.T) {
 				FixedIPs:    []openstacktest.FixedIP{{SubnetID: subnet, Address: address}},
 			})
 		}
-		got, err := s.IsNextHop(t.Context(), subnet, id, netip.MustParsePrefix("10.244.0.0/16"))
-		if err != nil || got != c.want {
-			t.Errorf("%s: %t, %v", name, got, err)
+		for pods, want := range map[netip.Prefix]bool{
+			netip.MustParsePrefix("10.244.0.0/16"): c.isHop, {}: c.isGateway,
+		} {
+			got, err := s.IsNextHop(t.Context(), subnet, id, pods)
+			if err != nil || got != want {
+				t.Errorf("%s, to %s: %t, %v", name, pods, got, err)
+			}
 		}
 	}
 }

@@ -181,7 +181,7 @@ type HostRoute struct {
 }
 
 // nextHop returns the next hop to a range: that of the smallest host route around it, or else the
-// gateway. Without either it returns the zero address.
+// gateway. Without either it returns the zero address. No host route is around the zero Prefix.
 func (s Subnet) nextHop(to netip.Prefix) netip.Addr {
 	hop, _ := netip.ParseAddr(s.Gateway)
 	bits := -1
