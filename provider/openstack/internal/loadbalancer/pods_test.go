@@ -2,6 +2,7 @@ package loadbalancer
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -99,6 +100,56 @@ func TestPods_RangesAreDeclared_EndpointsAreMembers(t *testing.T) {
 	}
 	c.ensure(service, node)
 	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+}
+
+// The pool has each ready pod at any time, and the leaving ones without new connections.
+func TestPods_RolloutOf100_EachStepIsOneRequestForAllMembers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := withTarget(s.addService("web", 80), "pod")
+	s.update(service)
+	const pods, atOnce = 100, 25
+	for replaced := 0; replaced <= pods+atOnce; replaced += atOnce {
+		all, want := slicesOf(service), map[string]int{} // weights by address
+		add := func(generation, pod int, isLeaving bool) {
+			endpoint := discoveryv1.Endpoint{
+				Addresses: []string{fmt.Sprintf("10.244.%d.%d", generation, pod)},
+			}
+			want[endpoint.Addresses[0]] = 1
+			if isLeaving {
+				endpoint.Conditions = discoveryv1.EndpointConditions{
+					Ready: new(false), Serving: new(true), Terminating: new(true),
+				}
+				want[endpoint.Addresses[0]] = 0
+			}
+			all[0].Endpoints = append(all[0].Endpoints, endpoint)
+		}
+		for pod := range pods {
+			if pod < replaced {
+				add(2, pod, false)
+			}
+			if pod >= replaced-atOnce {
+				add(1, pod, pod < replaced)
+			}
+		}
+		mark := s.mark()
+		c.ensureBy(service, func(now *v1.Service) (*v1.LoadBalancerStatus, error) {
+			return c.EnsureEndpointLoadBalancer(t.Context(), "kubernetes", now, []*v1.Node{node},
+				all)
+		})
+		got := map[string]int{}
+		for _, m := range s.LoadBalancers()[0].Pools[0].Members {
+			got[m.Address] = m.Weight
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("after %d pods: members %v, want %v", replaced, got, want)
+		}
+		if writes := s.writes(mark); replaced > 0 && len(writes) != 1 {
+			t.Errorf("after %d pods: the requests are %q, want one", replaced, writes)
+		}
+	}
 }
 
 func TestPods_NoRangeIsDeclared_PodIsRefusedAndAutoIsNode(t *testing.T) {
