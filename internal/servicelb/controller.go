@@ -24,7 +24,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/fxccm/fxccm/internal/members"
 	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rescue"
 	"github.com/fxccm/fxccm/internal/rights"
@@ -266,7 +265,7 @@ func (c *Controller) nodeChanged(before, after any) {
 	is, hasIs := after.(*v1.Node)
 	switch {
 	case hasWas && hasIs && c.sameMember(was, is):
-		if c.isCandidate(is) && members.LacksRoute(was) != members.LacksRoute(is) {
+		if c.isCandidate(is) && !sameRoutes(was, is) {
 			c.routeChanged()
 		}
 		return

@@ -208,6 +208,12 @@ func TestEndpoints_RouteOfANodeChanges_AreUpdated(t *testing.T) {
 				w.t.Error(status, err)
 			}
 		}
+		w.forgetCalls()
+		w.changeNode("node-1", func(n *v1.Node) { n.Spec.PodCIDRs = []string{"10.0.0.0/24"} })
+		w.wait(10 * time.Second)
+		if err := want("calls", w.methods(), []string{"update endpoints"}); err != nil {
+			w.t.Error("podCIDRs", err)
+		}
 	})
 }
 

@@ -31,6 +31,12 @@ func (c *Controller) sameMember(a, b *v1.Node) bool {
 		equality.Semantic.DeepEqual(taints(a), taints(b))
 }
 
+// sameRoutes reports whether a provider sees the same routes to the pods of a node.
+func sameRoutes(a, b *v1.Node) bool {
+	return members.LacksRoute(a) == members.LacksRoute(b) &&
+		slices.Equal(a.Spec.PodCIDRs, b.Spec.PodCIDRs)
+}
+
 // taints are the taints of a node that the cluster's users or the cloud set. Kubernetes' own follow
 // the conditions of the node, which do not matter.
 func taints(node *v1.Node) []v1.Taint {

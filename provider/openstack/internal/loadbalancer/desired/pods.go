@@ -25,9 +25,9 @@ type Pods struct {
 	// them is a member only at an address of its node (hostNetwork): a user who writes
 	// EndpointSlices must not direct a load balancer to any address of the cloud.
 	Ranges []netip.Prefix
-	// RouterID is the router with the route controller's routes to Ranges. Pods of a node without a
-	// route are not members. "": the operator declares that the load balancers' router leads to
-	// Ranges.
+	// RouterID is the router with the route controller's routes to the podCIDRs in Ranges. Pods of a
+	// node without a route are not members. "": the operator declares that the load balancers'
+	// router leads to Ranges.
 	RouterID string
 }
 
@@ -113,7 +113,7 @@ func (b *builder) reaches(endpoint members.Endpoint, host *v1.Node) bool {
 	if !isReachable(endpoint.Address) {
 		return false
 	}
-	return b.isInRange(endpoint) || host != nil && isAddressOf(host, endpoint.Address)
+	return b.isInRange(endpoint, host) || host != nil && isAddressOf(host, endpoint.Address)
 }
 
 func isAddressOf(node *v1.Node, address netip.Addr) bool {
@@ -121,15 +121,22 @@ func isAddressOf(node *v1.Node, address netip.Addr) bool {
 		func(text string) bool { return SameAddress(text, address.String()) })
 }
 
-func (b *builder) isInRange(endpoint members.Endpoint) bool {
-	return slices.ContainsFunc(b.Pods.Ranges,
-		func(r netip.Prefix) bool { return r.Contains(endpoint.Address) })
+// isInRange reports whether an address is in a range of pods. The route controller writes routes
+// only to the podCIDRs of a node, and a network plugin may give its pods other addresses.
+func (b *builder) isInRange(endpoint members.Endpoint, host *v1.Node) bool {
+	contains := func(r netip.Prefix) bool { return r.Contains(endpoint.Address) }
+	return slices.ContainsFunc(b.Pods.Ranges, contains) &&
+		(b.Pods.RouterID == "" || host == nil ||
+			slices.ContainsFunc(host.Spec.PodCIDRs, func(cidr string) bool {
+				r, err := netip.ParsePrefix(cidr)
+				return err == nil && contains(r)
+			}))
 }
 
 // isUnverified reports whether it is unknown that the load balancer may forward to an endpoint: its
 // host has an unknown server, of which it has the address, or which may be in another region.
 func (b *builder) isUnverified(endpoint members.Endpoint, host Node) bool {
-	return host.Unplaced || host.Unverified && !b.isInRange(endpoint)
+	return host.Unplaced || host.Unverified && !b.isInRange(endpoint, host.Node)
 }
 
 // pods returns the members at a port. A draining endpoint gets no new connections: it is a member
@@ -209,7 +216,7 @@ func (b *builder) warnLeftOut() {
 // rangesFrom names what the ranges are from.
 func (b *builder) rangesFrom() string {
 	if b.Pods.RouterID != "" {
-		return "--cluster-cidr"
+		return "--cluster-cidr, the addresses that the network plugin gives"
 	}
 	return "pod-ranges in cloud.conf"
 }
@@ -225,11 +232,15 @@ func (b *builder) ranges() string {
 		}
 	}
 	slices.Sort(texts)
+	text := strings.Join(texts[:min(most, len(texts))], ", ")
 	switch {
 	case len(texts) == 0:
 		return "none of " + string(b.family())
 	case len(texts) > most:
-		return strings.Join(texts[:most], ", ") + " and others"
+		text += " and others"
 	}
-	return strings.Join(texts, ", ")
+	if b.Pods.RouterID != "" {
+		text += ", of each node the podCIDRs"
+	}
+	return text
 }

@@ -55,9 +55,16 @@ func withSecondFamily(in *Input) {
 	in.Pods.Endpoints = append(in.Pods.Endpoints, &second)
 }
 
-// withoutRoute makes the route controller lead to pods. It has no route to those of the node n1.
-func withoutRoute(in *Input) {
+// withRoutes makes the route controller lead to the pods of the nodes n1 and n2.
+func withRoutes(in *Input) {
 	in.Pods.RouterID = "router"
+	in.Nodes[0].Spec.PodCIDRs = []string{"fd00:244:0:1::/64", "10.244.1.0/24"}
+	in.Nodes[1].Spec.PodCIDRs = []string{"10.244.2.0/24"}
+}
+
+// withoutRoute is withRoutes without the route to the pods of the node n1.
+func withoutRoute(in *Input) {
+	withRoutes(in)
 	in.Nodes[0].Status.Conditions = []v1.NodeCondition{
 		{Type: v1.NodeReady, Status: v1.ConditionTrue},
 		{
@@ -137,6 +144,19 @@ func TestPods_EachEndpoint_IsAMemberIfItIsReached(t *testing.T) {
 			},
 			[]octavia.Member{},
 			[]string{"LoadBalancerWithoutMembers!"},
+		},
+		"with addresses of a network plugin, which no route has": {
+			[]func(*Input){
+				withPods(pod("n1", "10.244.2.9"), pod("n1", "10.244.1.1"), pod("n2", "10.244.9.1")),
+				withRoutes,
+			},
+			[]octavia.Member{podMember("n1", "10.244.1.1", 1)},
+			[]string{"LoadBalancerEndpointsLeftOut!"},
+		},
+		"of the host's network, on a node with a route": {
+			[]func(*Input){withPods(pod("n1", "10.0.0.1")), withRoutes},
+			[]octavia.Member{podMember("n1", "10.0.0.1", 1)},
+			nil,
 		},
 		"on a node without a route": {
 			[]func(*Input){
