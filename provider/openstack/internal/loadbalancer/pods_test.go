@@ -269,6 +269,22 @@ func TestPods_AutoWithRanges_EndpointsAreMembers(t *testing.T) {
 	s.wantMembers("10.244.1.1:8080")
 }
 
+// A network plugin may give addresses to which no route leads, and users write EndpointSlices.
+func TestPods_AutoReachesNoEndpoint_NodesAreMembersUntilItDoes(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.defaults.LoadBalancer.PodRanges = []string{"10.244.0.0/16"}
+	s.defaults.LoadBalancer.MemberTarget = "auto"
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	c.ensurePods(service, node, "203.0.113.9")
+	s.wantMembers(node.Status.Addresses[0].Address + ":30080")
+	c.ensurePods(service, node, "203.0.113.9", "10.244.1.1")
+	s.wantMembers("10.244.1.1:8080")
+	c.ensurePods(service, node)
+	s.wantMembers()
+}
+
 // Members have the family of the load balancer's first address.
 func TestPods_AutoWithoutARangeOfTheFirstFamily_NodesAreMembers(t *testing.T) {
 	t.Parallel()

@@ -380,14 +380,18 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 	return want, nil
 }
 
-// resolve sets the places. If the router of the pods does not lead to the load balancer, nodes are
-// the members with the target auto.
+// resolve sets the places. If the router of the pods does not lead to the load balancer, or no pod
+// can be a member, nodes are the members with the target auto.
 func (r *reconciler) resolve(
 	ctx context.Context, input *desired.Input,
 ) (notes []events.Notice, err error) {
+	isAuto := r.settings.MemberTarget == settings.TargetAuto
+	if isAuto && input.Pods != nil && input.ReachesNoPod() {
+		input.Pods = nil
+	}
 	input.Places, notes, err = desired.Resolve(ctx, r.of.config.Neutron, *input, r.found.balancer)
 	var unrouted *desired.UnroutedPodsError
-	if errors.As(err, &unrouted) && r.settings.MemberTarget == settings.TargetAuto {
+	if isAuto && errors.As(err, &unrouted) {
 		input.Pods = nil
 		return r.resolve(ctx, input)
 	}

@@ -37,7 +37,7 @@ func (p *Pods) ReachedIn(family v1.IPFamily) bool {
 		func(r netip.Prefix) bool { return familyOf(r.Addr()) == family })
 }
 
-// endpoints are the endpoints at a port of the Service.
+// endpoints are the endpoints at a port of the Service, or at all of them.
 type endpoints struct {
 	// members are those that the load balancer forwards to, by address, if only open connections.
 	members []members.Endpoint
@@ -45,6 +45,24 @@ type endpoints struct {
 	hasUnreached bool
 	// hasElsewhere: others are on nodes that may not be members, or to which no route leads.
 	hasElsewhere bool
+}
+
+// ReachesNoPod reports whether pods serve the Service, and none of them can be a member.
+func (in Input) ReachesNoPod() bool {
+	b := &builder{decision: decision{Input: in, families: familiesOf(in.Service)}}
+	all := b.allEndpoints()
+	return len(all.members) == 0 && (all.hasUnreached || all.hasElsewhere)
+}
+
+// allEndpoints returns the endpoints at all ports.
+func (b *builder) allEndpoints() (all endpoints) {
+	for _, port := range b.Service.Spec.Ports {
+		at := b.endpointsAt(port)
+		all.members = append(all.members, at.members...)
+		all.hasUnreached = all.hasUnreached || at.hasUnreached
+		all.hasElsewhere = all.hasElsewhere || at.hasElsewhere
+	}
+	return all
 }
 
 // endpointsAt chooses the members at a port. An endpoint that names no node is chosen by its
@@ -193,14 +211,7 @@ func (b *builder) warnLeftOut() {
 	if b.Pods == nil {
 		return
 	}
-	var all endpoints
-	for _, port := range b.Service.Spec.Ports {
-		at := b.endpointsAt(port)
-		all.members = append(all.members, at.members...)
-		all.hasUnreached = all.hasUnreached || at.hasUnreached
-		all.hasElsewhere = all.hasElsewhere || at.hasElsewhere
-	}
-	switch {
+	switch all := b.allEndpoints(); {
 	case all.hasUnreached:
 		b.warn(events.EndpointsLeftOut, "endpoints of the Service are not members: their "+
 			"addresses are neither in a range of pods that the load balancer reaches ("+b.ranges()+
