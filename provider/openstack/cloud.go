@@ -75,6 +75,7 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 	}
 	names := loaded.Config.RegionNames()
 	all := make([]*cloud, 0, len(names))
+	balancings := map[string]*balancing{}
 	for _, name := range names {
 		inRegion := env
 		if len(names) > 1 {
@@ -89,7 +90,9 @@ func open(s source, env ccm.ProviderEnv) (cloudprovider.Interface, error) {
 		}
 		c.selector = selector
 		all = append(all, c)
+		balancings[name] = c.balancing
 	}
+	setRegions(names, balancings)
 	if len(all) == 1 {
 		return all[0], nil
 	}

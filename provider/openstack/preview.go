@@ -139,8 +139,7 @@ type Previewer struct {
 	clients   *client.Clients
 	series    *metrics.Series
 	balancing *balancing
-	// regions are the further regions that serve load balancers, by name. Nil: there is one
-	// region.
+	// regions are the further regions that serve load balancers, by name.
 	regions map[string]*Previewer
 }
 
@@ -161,10 +160,11 @@ func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
 	}
 	names := c.Config.RegionNames()
 	first, err := newPreviewer(c, names[0])
-	if err != nil || len(names) == 1 {
-		return first, err
+	if err != nil {
+		return nil, err
 	}
 	first.regions = map[string]*Previewer{}
+	balancings := map[string]*balancing{names[0]: first.balancing}
 	for _, name := range names[1:] {
 		if !c.Config.Regions[name].LoadBalancer.Enabled {
 			continue
@@ -174,7 +174,9 @@ func NewPreviewer(c PreviewerConfig) (*Previewer, error) {
 			first.Close()
 			return nil, err
 		}
+		balancings[name] = first.regions[name].balancing
 	}
+	setRegions(names, balancings)
 	return first, nil
 }
 
@@ -244,20 +246,12 @@ func nodeSorter(
 func (p *Previewer) Preview(
 	ctx context.Context, service *v1.Service, nodes []*v1.Node,
 ) (LoadBalancerPreview, error) {
-	if p.regions != nil {
-		name := cmp.Or(service.Annotations[settings.AnnotationLoadBalancerRegion],
-			service.Annotations[settings.AnnotationRegion], p.config.Config.Global.Region)
-		in := p
-		if name != p.config.Config.Global.Region {
-			in = p.regions[name]
-		}
-		if in == nil {
-			return LoadBalancerPreview{}, fmt.Errorf("service %s/%s requests the region %q, "+
-				"which cloud.conf does not have, or which serves no load balancers",
-				service.Namespace, service.Name, name)
-		}
+	name := cmp.Or(service.Annotations[settings.AnnotationLoadBalancerRegion],
+		service.Annotations[settings.AnnotationRegion])
+	if in := p.regions[name]; in != nil {
 		return in.preview(ctx, service, nodes)
 	}
+	// The settings of the default region refuse a region that cloud.conf does not have.
 	return p.preview(ctx, service, nodes)
 }
 

@@ -3,6 +3,7 @@ package openstack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -70,8 +71,8 @@ func (b regionalBalancers) EnsureLoadBalancer(
 }
 
 // ensure calls the region that the Service requests, and records it. It calls the recorded region
-// while that has the load balancer, and any region if none has the requested name: that reports the
-// annotation.
+// while that has the load balancer, and any region if none has the requested or the recorded name:
+// that reports the annotation.
 func (b regionalBalancers) ensure(
 	ctx context.Context, cluster string, service *v1.Service,
 	call func(*cloud) (*v1.LoadBalancerStatus, error),
@@ -82,20 +83,25 @@ func (b regionalBalancers) ensure(
 	if c == nil || c.balancing == nil {
 		c = serving[0]
 	}
-	if recorded := b.recorded(service); recorded != "" && recorded != c.name {
+	recorded := b.recorded(service)
+	isRemoved := recorded != "" && !slices.Contains(serving, b.named(recorded)) &&
+		recorded == service.Annotations[settings.AnnotationLoadBalancerRegion]
+	if recorded != "" && recorded != c.name && !isRemoved {
 		if c, err = b.move(ctx, cluster, service, recorded, c); err != nil {
 			return nil, err
 		}
 	}
-	if c.name == wanted {
+	if c.name == wanted && !isRemoved {
 		if err := c.balancing.balancers.Annotate(ctx, service,
 			map[string]*string{settings.AnnotationLoadBalancerRegion: &wanted}); err != nil {
 			return nil, fmt.Errorf("record the region of the load balancer: %w", err)
 		}
 	}
-	b.mu.Lock()
-	b.balancing[service.UID] = c.name
-	b.mu.Unlock()
+	if !isRemoved {
+		b.mu.Lock()
+		b.balancing[service.UID] = c.name
+		b.mu.Unlock()
+	}
 	err = c.limitBalancerCalls(func() error {
 		status, err = call(c)
 		return err
@@ -158,7 +164,7 @@ func (c *cloud) limitBalancerCalls(call func() error) error {
 func (b regionalBalancers) move(
 	ctx context.Context, cluster string, service *v1.Service, recorded string, to *cloud,
 ) (*cloud, error) {
-	from, err := b.serving(recorded, settings.AnnotationLoadBalancerRegion)
+	from, err := b.serving(recorded)
 	if err != nil {
 		return nil, err
 	}
@@ -220,22 +226,21 @@ func (b regionalBalancers) inRecorded(service *v1.Service, call func(*cloud) err
 	if recorded == "" {
 		return nil
 	}
-	c, err := b.serving(recorded, settings.AnnotationLoadBalancerRegion)
+	c, err := b.serving(recorded)
 	if err != nil {
 		return err
 	}
 	return c.limitBalancerCalls(func() error { return call(c) })
 }
 
-// serving returns the region that an annotation names, if it serves load balancers.
-func (b regionalBalancers) serving(name, annotation string) (*cloud, error) {
-	c := b.named(name)
-	if c == nil {
-		return nil, fmt.Errorf("annotation %s: cloud.conf has no region %q", annotation, name)
-	}
-	if c.balancing == nil {
-		return nil, fmt.Errorf("annotation %s: load balancers of region %q are disabled in "+
-			"cloud.conf", annotation, name)
+// serving returns the region that is recorded in a Service, if it serves load balancers.
+func (b regionalBalancers) serving(recorded string) (*cloud, error) {
+	c := b.named(recorded)
+	if c == nil || c.balancing == nil {
+		return nil, fmt.Errorf("%s: annotation %s names the region %q, which cloud.conf does not "+
+			"have, or which serves no load balancers; add it again, or remove the annotation if "+
+			"the load balancer is deleted", apiServer, settings.AnnotationLoadBalancerRegion,
+			recorded)
 	}
 	return c, nil
 }

@@ -104,11 +104,11 @@ func (r regionalRoutes) CreateRoute(
 ) error {
 	node, err := r.node(string(wanted.TargetNode))
 	if err != nil {
-		return fmt.Errorf("create the route of node %s: %w", wanted.TargetNode, err)
+		return fmt.Errorf("%s: %w; retrying", apiServer, err)
 	}
 	c, err := r.place(ctx, node)
 	if err != nil {
-		return fmt.Errorf("create the route of node %s: %w", wanted.TargetNode, err)
+		return err
 	}
 	return c.routes.CreateRoute(ctx, cluster, hint, wanted)
 }

@@ -50,6 +50,9 @@ var (
 	_ ccm.ObjectReporter         = (*regions)(nil)
 )
 
+// apiServer is the name of the API server in texts.
+const apiServer = "Kubernetes"
+
 // regionTimeout limits requests to several regions, of which one may not answer.
 const regionTimeout = 15 * time.Second
 
@@ -62,17 +65,24 @@ func newRegions(all []*cloud, logger logr.Logger) *regions {
 	for _, c := range all {
 		c.regions = r
 	}
-	serving := r.where(func(c *cloud) bool { return c.balancing != nil })
-	var names []string
-	for _, c := range serving {
-		names = append(names, c.name)
+	return r
+}
+
+// setRegions sets the regions of all load balancers. names are those of cloud.conf, the default
+// region first, and balancings has the regions with load balancers. A single region without a name
+// serves each Service.
+func setRegions(names []string, balancings map[string]*balancing) {
+	if len(names) == 1 && names[0] == "" {
+		return
 	}
-	for _, c := range serving {
-		c.balancing.balancers.InRegion(settings.Regions{
-			Here: c.name, Default: all[0].name, All: names,
+	serving := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return balancings[name] == nil
+	})
+	for _, name := range serving {
+		balancings[name].balancers.InRegion(settings.Regions{
+			Here: name, Default: names[0], All: serving,
 		})
 	}
-	return r
 }
 
 // ProviderName implements cloudprovider.Interface.
@@ -127,8 +137,8 @@ func (r *regions) possible(node *v1.Node) ([]*cloud, error) {
 	}
 	named := r.where(func(c *cloud) bool { return c.region == id.Region })
 	if len(named) == 0 {
-		return nil, fmt.Errorf("provider ID %q of node %s: cloud.conf has no region %q",
-			node.Spec.ProviderID, node.Name, id.Region)
+		return nil, fmt.Errorf("%s: provider ID %q of node %s names the region %q, which "+
+			"cloud.conf does not have; add it", apiServer, node.Spec.ProviderID, node.Name, id.Region)
 	}
 	return named, nil
 }

@@ -258,6 +258,9 @@ func TestRegions_OneIsDown_ItsNodesStayAndOthersAreServed(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s exists: %t, although its region does not answer", node.Name, exists)
 			}
+			if node == stranger && !strings.HasPrefix(err.Error(), "Kubernetes: provider ID") {
+				t.Errorf("for a region that does not exist, the error is %v", err)
+			}
 			if node == down {
 				wantShort(t, "Keystone: ", err)
 			}
@@ -851,6 +854,51 @@ func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *test
 	}
 }
 
+// The load balancer stays where it is. Another one would have another address.
+func TestRegions_RegionIsRemovedFromCloudConf_ItsServiceIsRefused(t *testing.T) {
+	for name, remove := range map[string]func(conf string) string{
+		"one remains": func(conf string) string {
+			before, _, _ := strings.Cut(conf, `[Global "two"]`)
+			return before + conf[strings.Index(conf, "[Client]"):]
+		},
+		"several remain": func(conf string) string {
+			return strings.ReplaceAll(conf, ` "two"]`, ` "other"]`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTwoRegions(t)
+			r.open()
+			service := r.service("web", map[string]string{wantsRegion: "two"})
+			if err := r.ensure(service); err != nil {
+				t.Fatal(err)
+			}
+			r.conf = remove(r.conf)
+			r.open()
+			service = r.current(service)
+			balancers, _ := r.cloud.LoadBalancer()
+			if _, err := balancers.EnsureLoadBalancer(t.Context(), "kubernetes", service,
+				nil); err == nil || !strings.Contains(err.Error(), hasRegion+`: "two" is not a region`) {
+				t.Errorf("the error is %v", err)
+			}
+			r.wantCondition(service, corev1.ConditionFalse, "add it again")
+			reported := r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
+			if len(reported) != 1 || reported[0].State != ccm.LoadBalancerRefused {
+				t.Errorf("the status is %+v, want a refused Service", reported)
+			}
+			if err := balancers.EnsureLoadBalancerDeleted(t.Context(), "kubernetes",
+				service); err == nil || !strings.Contains(err.Error(), "add it again") {
+				t.Errorf("the error of the deletion is %v", err)
+			}
+			if n, m := len(r.one.LoadBalancers()), len(r.two.LoadBalancers()); n != 0 || m != 1 {
+				t.Errorf("%d and %d load balancers", n, m)
+			}
+			if got := r.current(service).Annotations[hasRegion]; got != "two" {
+				t.Errorf("the recorded region is %q", got)
+			}
+		})
+	}
+}
+
 // requests changes the region that a Service requests.
 func (r *twoRegions) requests(service *corev1.Service, region string) *corev1.Service {
 	r.t.Helper()
@@ -1009,6 +1057,23 @@ func TestRoutes_NodeIsNotSelected_ItsRoutesAreForeign(t *testing.T) {
 	}
 }
 
+func TestRegions_RouteCannotBeCreated_TextBeginsWithTheService(t *testing.T) {
+	r := newTwoRegions(t)
+	r.add(r.two, "node-1")
+	r.open()
+	r.two.goDown()
+	routes, _ := r.cloud.Routes()
+	for node, service := range map[string]string{"node-1": "Keystone: ", "gone": "Kubernetes: "} {
+		err := routes.CreateRoute(t.Context(), "kubernetes", "", &cloudprovider.Route{
+			TargetNode: types.NodeName(node), DestinationCIDR: "10.244.1.0/24",
+		})
+		if err == nil {
+			t.Fatalf("the route of %s is created", node)
+		}
+		wantShort(t, service, err)
+	}
+}
+
 // untilNode waits until the provider's informer has the first address of a node.
 func (r *twoRegions) untilNode(name, address string) {
 	r.t.Helper()
@@ -1028,15 +1093,15 @@ func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	preview := func(region string) (string, error) {
+	preview := func(region string) (openstack.LoadBalancerPreview, error) {
 		service := r.service("web-"+region, map[string]string{wantsRegion: region})
-		p, err := openstack.Preview(t.Context(), openstack.PreviewInput{
+		return openstack.Preview(t.Context(), openstack.PreviewInput{
 			Config: loaded.Config, ClusterName: "kubernetes", ClusterUID: "cluster-1",
 			Service: service, Nodes: nodes,
 		})
-		return strings.Join(p.Desired, "\n"), err
 	}
-	shown, err := preview("two")
+	p, err := preview("two")
+	shown := strings.Join(p.Desired, "\n")
 	if err != nil || !strings.Contains(shown, nodes[1].Status.Addresses[0].Address) ||
 		strings.Contains(shown, nodes[0].Status.Addresses[0].Address) {
 		t.Errorf("%v; the load balancer in region two would be\n%s", err, shown)
@@ -1044,8 +1109,10 @@ func TestRegions_Preview_IsOfTheServicesRegion(t *testing.T) {
 	if len(r.two.calls()) == 0 || len(r.one.calls()) > 0 {
 		t.Error("the preview read the other region")
 	}
-	if _, err := preview("three"); err == nil || !strings.Contains(err.Error(), `"three"`) {
-		t.Errorf("for a region that does not exist, the error is %v", err)
+	p, err = preview("three")
+	if err != nil || !p.Refused || !strings.Contains(strings.Join(p.Notices, "\n"),
+		`"three" is not a region of cloud.conf`) {
+		t.Errorf("for a region that does not exist, the preview is %+v, %v", p, err)
 	}
 }
 

@@ -108,6 +108,12 @@ func (r *reconciler) findAny(ctx context.Context) (err error) {
 	} else if err != nil {
 		return err
 	}
+	region := r.removedRegion()
+	if region != "" && r.found.balancer == nil && r.found.deleting == nil {
+		return fmt.Errorf("%s: annotation %s names the region %q, which cloud.conf does not have; "+
+			"add it again, or remove the annotation if the load balancer is deleted", apiServer,
+			settings.AnnotationLoadBalancerRegion, region)
+	}
 	return nil
 }
 

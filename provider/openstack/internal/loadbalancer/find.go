@@ -90,6 +90,11 @@ func (r *reconciler) identify(ctx context.Context) error {
 	return nil
 }
 
+// removedRegion is the region of the load balancer if cloud.conf no longer has it, or "".
+func (r *reconciler) removedRegion() string {
+	return r.of.config.Defaults.Regions.Removed(r.service)
+}
+
 func invalid(problem settings.Problem) *events.Notice {
 	return events.Refuse(events.InvalidAnnotation, "%s", problem)
 }
@@ -227,7 +232,7 @@ func (r *reconciler) tellFound(err error) error {
 		return r.notes.refuse(aboutIdentity, refused)
 	case err == nil:
 		notes := r.aboutStrangers()
-		if r.found.lost {
+		if r.found.lost && r.removedRegion() == "" {
 			notes = append(notes, events.Notice{
 				Reason: events.Lost, Warning: true,
 				Message: fmt.Sprintf("load balancer %s no longer exists; creating a new one",

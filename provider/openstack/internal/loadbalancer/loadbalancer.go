@@ -288,7 +288,7 @@ func (l *LoadBalancers) ensure(ctx context.Context, of request) (*v1.LoadBalance
 }
 
 // InRegion sets the region of the load balancers. Call it before the other methods. Without it,
-// Services cannot choose a region.
+// they serve the Services of each region.
 func (l *LoadBalancers) InRegion(regions settings.Regions) { l.config.Defaults.Regions = regions }
 
 // Forget frees the state of a Service that is deleted, or that is served in another region. A

@@ -39,12 +39,18 @@ func (r *reader) chooseClass() {
 
 // refuseOtherRegion: a load balancer cannot move, so an existing one is served where it is.
 func (r *reader) refuseOtherRegion(known Regions) {
+	if removed := known.Removed(r.service); removed != "" {
+		r.problem(AnnotationLoadBalancerRegion, removed, "not a region of cloud.conf that has load "+
+			"balancers; add it again, or remove the annotation if the load balancer is deleted", true)
+		r.problems[len(r.problems)-1].AtCreation = true
+		return
+	}
 	name := cmp.Or(r.says(AnnotationRegion), known.Default)
 	if len(known.All) == 0 || name == known.Here {
 		return
 	}
-	why := "not the region of the load balancer, " + known.Here + ", which cannot move; set it " +
-		"back, or delete the Service and create it again"
+	why := "not the region of the load balancer, " + known.Here + ", which cannot move; set the " +
+		"annotation to that, or delete the Service and create it again"
 	if !slices.Contains(known.All, name) {
 		why = "not a region of cloud.conf that has load balancers: these are " +
 			strings.Join(known.All, ", ")

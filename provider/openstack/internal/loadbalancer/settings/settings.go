@@ -112,7 +112,7 @@ type Settings struct {
 type Defaults struct {
 	LoadBalancer cloudconf.LoadBalancer
 	Classes      map[string]cloudconf.LoadBalancerClass
-	// Regions is empty if Services cannot choose a region.
+	// Regions is empty if cloud.conf names no region.
 	Regions Regions
 }
 
@@ -124,6 +124,16 @@ type Regions struct {
 	Default string
 	// All are those that have load balancers.
 	All []string
+}
+
+// Removed returns the region that is recorded in a Service, if cloud.conf no longer has it. The
+// load balancer of the Service may exist there.
+func (k Regions) Removed(service *v1.Service) string {
+	recorded := service.Annotations[AnnotationLoadBalancerRegion]
+	if len(k.All) == 0 || slices.Contains(k.All, recorded) {
+		return ""
+	}
+	return recorded
 }
 
 // Of reads the settings of the Service. Problems are in the order of the reference page.
