@@ -29,11 +29,11 @@ type watch struct {
 
 	// seen is the fingerprint of the files in use.
 	seen string
-	// refused is the fingerprint of the files whose reload failed. They are not retried before
-	// notUntil.
-	refused  string
-	tries    int
-	notUntil time.Time
+	// refused is the fingerprint of the files whose reload failed, and cause the text of the
+	// failure. They are not retried before notUntil.
+	refused, cause string
+	tries          int
+	notUntil       time.Time
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -74,15 +74,22 @@ func (w *watch) look(ctx context.Context) {
 }
 
 func (w *watch) refuse(found string, err error) {
+	isNew := found != w.refused || w.cause != err.Error()
 	if found != w.refused {
-		w.refused, w.tries = found, 0
+		w.tries = 0
 	}
+	w.refused, w.cause = found, err.Error()
 	wait := backoff(watchEvery, maxWatchPause, w.tries, 1)
 	w.tries++
 	w.options.Trouble.Reload(err)
 	w.notUntil = w.options.Clock.Now().Add(wait)
-	w.options.Logger.Error(err, "Reload of the configuration of OpenStack failed; keeping the previous "+
-		"configuration", "retryAfter", wait.String())
+	if isNew {
+		w.options.Logger.Error(err, "Reload of the configuration of OpenStack failed; keeping the "+
+			"previous configuration and retrying")
+	} else {
+		w.options.Logger.V(2).Info("Reload of the configuration of OpenStack failed again",
+			"error", err.Error(), "retryAfter", wait.String())
+	}
 }
 
 func (c *Clients) configuration() cloudconf.Config {

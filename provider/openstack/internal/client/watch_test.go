@@ -162,6 +162,9 @@ func TestReload_WrongPassword_LoginsBackOff(t *testing.T) {
 	if n := tried(); n < 2 || n > 20 {
 		t.Errorf("tried %d times in an hour, which may lock the user", n)
 	}
+	if n := strings.Count(f.logs.String(), "failed; keeping the previous configuration"); n != 1 {
+		t.Errorf("the log has the failure %d times, want once", n)
+	}
 	if err := listServers(within(t), f.Clients); err != nil {
 		t.Error(err)
 	}

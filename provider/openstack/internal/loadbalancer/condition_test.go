@@ -1,14 +1,19 @@
 package loadbalancer
 
 import (
+	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
@@ -96,6 +101,33 @@ func TestCondition_ServiceIsNotServed_IsWrittenOncePerChangeAndRemovedAtTheEnd(t
 	want("still served", 4, "", "")
 	if !meta.IsStatusConditionTrue(s.now(service).Status.Conditions, "example.com/Other") {
 		t.Error("the condition of another controller is gone")
+	}
+}
+
+func TestCondition_CannotBeWritten_IsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	var lines atomic.Int32
+	c.config.Logger = funcr.New(func(_, line string) {
+		if strings.Contains(line, "Condition not written") {
+			lines.Add(1)
+		}
+	}, funcr.Options{})
+	s.kube.PrependReactor("patch", "services",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return action.GetSubresource() == "status", nil, errors.New("forbidden")
+		})
+	service := s.addService("web", 80)
+	service.Spec.Ports[0].Protocol = "DCCP"
+	s.update(service)
+	for range 3 {
+		c.pass(service, node)
+		now.Step(time.Minute)
+	}
+	if n := lines.Load(); n != 1 {
+		t.Errorf("the log has %d lines, want one", n)
 	}
 }
 

@@ -173,8 +173,8 @@ func (r *reconciler) writtenCondition() *metav1.Condition {
 	return meta.FindStatusCondition(r.service.Status.Conditions, ConditionType)
 }
 
-// publishCondition writes the condition of the Service if it has changed. A failure is logged, and
-// the next reconcile tries again.
+// publishCondition writes the condition of the Service if it has changed. A failure is logged once,
+// and each reconcile tries again.
 func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Condition) {
 	if sameCondition(r.writtenCondition(), want) {
 		return
@@ -190,8 +190,11 @@ func (r *reconciler) publishCondition(ctx context.Context, want *metav1.Conditio
 	switch {
 	case err == nil:
 		r.state.condition, r.state.conditionAt = want, r.of.config.Clock.Now()
-	case ctx.Err() == nil && !apierrors.IsNotFound(err):
-		r.of.config.Logger.Error(err, "Condition not written; the next reconcile tries again",
+		r.state.conditionFailure = ""
+	case ctx.Err() == nil && !apierrors.IsNotFound(err) &&
+		err.Error() != r.state.conditionFailure:
+		r.state.conditionFailure = err.Error()
+		r.of.config.Logger.Error(err, "Condition not written; each reconcile tries again",
 			"service", r.service.Namespace+"/"+r.service.Name)
 	}
 }

@@ -39,6 +39,8 @@ type serviceState struct {
 	// condition was last written to the Service, or removed from it, at conditionAt; zero: never.
 	condition   *metav1.Condition
 	conditionAt time.Time
+	// conditionFailure is why the last write of a condition failed; "" if it succeeded.
+	conditionFailure string
 	// isDrifted: the load balancer has drifted and is not repaired yet.
 	isDrifted bool
 	// isRetried: the last call of the service controller failed, so it will call again.

@@ -163,8 +163,11 @@ func (r *Routes) confirmRecorded(ctx context.Context, found []entry, k knowledge
 	current, err := r.finder.occupancy(ctx, r.project)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.Error(err, "Recorded routes of former nodes are not confirmed; trying again "+
-				"later", "router", r.router.api.routerID, "retryAfter", occupancyAge.String())
+			if text := err.Error(); text != r.keptReasons {
+				r.log.Error(err, "Recorded routes of former nodes are not confirmed; trying again "+
+					"later", "router", r.router.api.routerID)
+				r.keptReasons = text
+			}
 			r.occupied = &occupancy{read: now}
 		}
 		return

@@ -486,6 +486,8 @@ func TestRecord_CheckFails_RouteStaysUntilItSucceeds(t *testing.T) {
 		t.Run(operation, func(t *testing.T) {
 			s, clock := newSite(t), fakeClock()
 			c := newCluster(t, s, clock)
+			lines := &journal{}
+			c.logger = lines.logger()
 			c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
 			c.addNode("b", []string{"10.0.0.12"}, "10.244.2.0/24")
 			c.mustReconcile()
@@ -497,6 +499,11 @@ func TestRecord_CheckFails_RouteStaysUntilItSucceeds(t *testing.T) {
 			c.mustReconcile()
 			s.wantRoutes("10.244.1.0/24 via 10.0.0.11", "10.244.2.0/24 via 10.0.0.12")
 			s.wantCounts(map[string]int{operation: 1})
+			clock.Step(occupancyAge)
+			c.mustReconcile()
+			if got := lines.with("are not confirmed"); len(got) != 1 {
+				t.Errorf("two failures of one cause are in the log as %q, want one line", got)
+			}
 			heal()
 			clock.Step(occupancyAge)
 			c.mustReconcile()
