@@ -194,6 +194,28 @@ func TestErrors_BodyIsNotOfTheAPI_TextIsShort(t *testing.T) {
 	}
 }
 
+// A body may follow the API, and lack what was requested.
+func TestErrors_BodyLacksTheObject_TextBeginsWithTheService(t *testing.T) {
+	for request, body := range map[string]string{
+		"router_get": "{}", "network_extension_list": `{"extensions": []}`,
+	} {
+		t.Run(request, func(t *testing.T) {
+			x := newTexts(t)
+			x.Inject(openstacktest.Fault{
+				Operation: request,
+				Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+					return http.StatusOK, []byte(body)
+				},
+			})
+			err := x.try("create a route")
+			if err == nil {
+				t.Fatal("the route is created")
+			}
+			wantShort(t, "Neutron: ", err)
+		})
+	}
+}
+
 // The shape does not depend on the request of an operation that fails.
 func TestErrors_LaterRequestOfEachOperationFails_TextIsShort(t *testing.T) {
 	names := map[string]string{

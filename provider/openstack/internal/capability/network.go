@@ -2,11 +2,11 @@ package capability
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/gophercloud/gophercloud/v2"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/pages"
 )
 
@@ -39,7 +39,7 @@ func networkExtensions(ctx context.Context, read pages.Reader) (NetworkExtension
 	}
 	// Every Neutron has extensions, so this is not its response.
 	if len(all) == 0 {
-		return nil, errors.New("the response has no extensions")
+		return nil, failure.BodyError("Neutron")
 	}
 	found := NetworkExtensions{}
 	for _, e := range all {

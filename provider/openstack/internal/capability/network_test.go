@@ -14,7 +14,7 @@ import (
 func TestNetwork_ListOfExtensions_IsReadOrRefused(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"extensions":[{"alias":"router","name":"Router"},{"alias":"extraroute"}]}`: "",
-		`{"extensions":[]}`: "the response has no extensions",
+		`{"extensions":[]}`: "Neutron: the response does not follow the API",
 		`{}`:                "the list is missing",
 		`<html>`:            "invalid character",
 	} {

@@ -109,7 +109,7 @@ func (a *api) request(
 		return nil, a.wrap(doing, err)
 	}
 	if body.Router.ID == "" {
-		return nil, a.wrap(doing, errors.New("the response has no router"))
+		return nil, a.wrap(doing, failure.BodyError("Neutron"))
 	}
 	return &body.Router, nil
 }
@@ -182,7 +182,7 @@ func extractPort(result gophercloud.Result) (port, error) {
 		return port{}, err
 	}
 	if body.Port.ID == "" {
-		return port{}, errors.New("the response has no port")
+		return port{}, failure.BodyError("Neutron")
 	}
 	return body.Port, nil
 }
