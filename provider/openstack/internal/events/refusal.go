@@ -61,6 +61,12 @@ var (
 		QuotaExceeded, "Neutron", "The router has the maximum number of routes.",
 		"%[1]s (%[2]s); raise max_routes in neutron.conf, or delete routes that are unused",
 	}
+	// PairsUsedUp is an address pair beyond the maximum that Neutron has for each port.
+	PairsUsedUp = Refusal{
+		QuotaExceeded, "Neutron", "The port of a node has the maximum number of address pairs.",
+		"%[1]s (%[2]s); raise max_allowed_address_pair in neutron.conf, or remove pairs that are " +
+			"unused",
+	}
 	// CreationFails is a load balancer that Octavia accepts and then sets to ERROR, each time.
 	CreationFails = Refusal{
 		InError, "Octavia", "Octavia sets each new load balancer to ERROR. It gives no cause.",
@@ -92,8 +98,8 @@ var (
 func OfRefusals() []Refusal {
 	return []Refusal{
 		ValueRefused, NetworkUnreachable, PortMissing, AddressRefused, AddressesUsedUp,
-		QuotaUsedUp, RoutesUsedUp, CreationFails, LoginRefused, Forbidden, RequestFails,
-		CommandFails,
+		QuotaUsedUp, RoutesUsedUp, PairsUsedUp, CreationFails, LoginRefused, Forbidden,
+		RequestFails, CommandFails,
 	}
 }
 

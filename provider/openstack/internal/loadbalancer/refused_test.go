@@ -635,7 +635,7 @@ func TestRefusals_EachSituation_HasItsReasonAndMessage(t *testing.T) {
 			switch refusal {
 			case events.PortMissing, events.CreationFails:
 				continue // see the tests named after port and member subnet
-			case events.RoutesUsedUp, events.CommandFails:
+			case events.RoutesUsedUp, events.PairsUsedUp, events.CommandFails:
 				continue // only routes and commands say it
 			}
 			shape := regexp.QuoteMeta(refusal.Notice("CAUSE", "SETTING").Message)

@@ -198,6 +198,27 @@ func TestCreateRoute_RouterIsFull_TakesWhatFitsInFewWrites(t *testing.T) {
 	}
 }
 
+// Neutron counts the pairs that others have added, too (max_allowed_address_pair, 10 by default).
+func TestCreateRoute_PortHasTheMostPairs_TextNamesTheOption(t *testing.T) {
+	s := newSite(t)
+	c := newCluster(t, s, nil)
+	c.addNode("a", []string{"10.0.0.11"}, "10.244.1.0/24")
+	s.Inject(openstacktest.Fault{
+		Operation: "port_update",
+		Rewrite: func(openstacktest.Call, int, []byte) (int, []byte) {
+			return http.StatusBadRequest, []byte(`{"NeutronError": {
+				"type": "AllowedAddressPairExhausted", "detail": "",
+				"message": "The number of allowed address pair exceeds the maximum 10."}}`)
+		},
+	})
+	const want = "OpenStack: 400 The number of allowed address pair exceeds the maximum 10 " +
+		"(address pairs of the port of the next hop); raise max_allowed_address_pair in " +
+		"neutron.conf, or remove pairs that are unused"
+	if err := c.create("a", "10.244.1.0/24"); err == nil || err.Error() != want {
+		t.Errorf("the error is %v, want %s", err, want)
+	}
+}
+
 func TestCreateRoute_OtherClientWritesFirst_IsPlannedAgain(t *testing.T) {
 	s := newSite(t, withoutAtomic())
 	c := newCluster(t, s, nil)
