@@ -491,9 +491,10 @@ type found struct {
 	apiMinor int
 	// portUser is another's load balancer at the port that the settings name; "" for none.
 	portUser string
-	// portNetwork is the network of that port, before the load balancer is there.
-	portNetwork string
-	floatingIPs []neutron.FloatingIP
+	// portNetwork is the network of that port, and portSubnet the subnet of its first IPv4 address,
+	// before the load balancer is there.
+	portNetwork, portSubnet string
+	floatingIPs             []neutron.FloatingIP
 }
 
 func (f found) hasTags() bool { return f.apiMinor >= 5 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -337,6 +338,7 @@ func (r *reconciler) decide(ctx context.Context) (desired.State, error) {
 		HasFloatingIP:        r.found.hasFloatingIP(r.identity.ServiceTag(), r.settings),
 		IsFloatingIPAttached: slices.ContainsFunc(r.found.floatingIPs, r.found.leadsHere),
 		PortNetworkID:        r.found.portNetwork,
+		PortSubnetID:         r.found.portSubnet,
 	}
 	provider := r.settings.Provider
 	if lb := r.found.balancer; lb != nil {
@@ -430,6 +432,13 @@ func (r *reconciler) checkPort(ctx context.Context) error {
 			"owner and another load balancer; name another port", id))
 	}
 	r.found.portNetwork = port.NetworkID
+	isIPv4 := func(a neutron.Address) bool {
+		address, err := netip.ParseAddr(a.IP)
+		return err == nil && address.Is4()
+	}
+	if i := slices.IndexFunc(port.Addresses, isIPv4); i >= 0 {
+		r.found.portSubnet = port.Addresses[i].SubnetID
+	}
 	return nil
 }
 

@@ -537,6 +537,34 @@ func TestExternalNetwork_NoSubnetIsGiven_IsReachableAtTheFirstAttempt(t *testing
 	}
 }
 
+// The subnets of a network may have different routers.
+func TestExternalNetwork_PortIsGiven_IsThatOfTheRouterOfItsSubnet(t *testing.T) {
+	t.Parallel()
+	c, node := newCluster(t)
+	s := c.site
+	apart := s.AddNetwork(openstacktest.Network{Name: "apart", External: true})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: apart, CIDR: "198.51.100.0/24"})
+	second := s.AddSubnet(openstacktest.Subnet{NetworkID: s.network, CIDR: "10.9.0.0/16"})
+	s.AddRouter(openstacktest.Router{
+		Name: "apart", ExternalNetworkID: apart, Subnets: []string{second},
+	})
+	service := s.addService("web", 80)
+	annotations("port-id", s.AddPort(openstacktest.Port{
+		NetworkID: s.network, FixedIPs: []openstacktest.FixedIP{{SubnetID: second}},
+	}))(service)
+	s.update(service)
+	mark := s.mark()
+	c.ensure(service, node)
+	if n := s.counts(mark)["floating_ip_create"]; n != 1 {
+		t.Errorf("%d floating IPs were requested, want one", n)
+	}
+	for _, ip := range s.FloatingIPs() {
+		if ip.NetworkID != apart {
+			t.Errorf("the floating IP is in network %s, want %s", ip.NetworkID, apart)
+		}
+	}
+}
+
 // A text that reaches a person has no URL and no JSON, and is the same each time.
 func TestFailure_CloudDoesNotAnswer_TextIsShortAndStays(t *testing.T) {
 	t.Parallel()

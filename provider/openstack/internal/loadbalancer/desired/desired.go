@@ -44,9 +44,9 @@ type Input struct {
 	HasFloatingIP bool
 	// IsFloatingIPAttached: a floating IP points to the load balancer.
 	IsFloatingIPAttached bool
-	// PortNetworkID is the network of the port that the settings name; "" once the load balancer
-	// exists.
-	PortNetworkID string
+	// PortNetworkID is the network of the port that the settings name, and PortSubnetID the subnet
+	// of its first IPv4 address; "" once the load balancer exists.
+	PortNetworkID, PortSubnetID string
 }
 
 // Places are the results of the lookups in the cloud.

@@ -644,7 +644,8 @@ func (r *resolver) isPublic(ctx context.Context) (bool, error) {
 }
 
 func (r *resolver) externalNetwork(ctx context.Context) (string, error) {
-	return r.cloud.ExternalNetwork(ctx, r.places.VIP.SubnetID, r.vipNetwork())
+	return r.cloud.ExternalNetwork(ctx, cmp.Or(r.places.VIP.SubnetID, r.PortSubnetID),
+		r.vipNetwork())
 }
 
 // floatingSubnet looks up the named subnet. The subnet determines its network, if Neutron shows it:

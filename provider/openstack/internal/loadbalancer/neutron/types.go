@@ -147,6 +147,8 @@ type Port struct {
 	DeviceID    string `json:"device_id"`
 	NetworkID   string `json:"network_id"`
 	ProjectID   string `json:"project_id"`
+	// Addresses are the fixed addresses.
+	Addresses []Address `json:"fixed_ips"`
 	// OfProject: the port belongs to the project of the client.
 	OfProject bool `json:"-"`
 }
