@@ -147,6 +147,9 @@ func explain(err error, fails Refusal) error {
 	return err
 }
 
+// WithText returns an error with a text for people. It wraps another one.
+func WithText(err error, text string) error { return &explained{text, err} }
+
 // explained is an error with the text for people.
 type explained struct {
 	text string

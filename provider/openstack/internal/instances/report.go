@@ -153,12 +153,24 @@ var causes = []error{
 	absence.ErrMassDeletion, cloudprovider.InstanceNotFound,
 }
 
+// explain returns the error with the text for people. Controllers compare with
+// cloudprovider.InstanceNotFound itself.
+func explain(err error) error {
+	if errors.Is(err, cloudprovider.InstanceNotFound) || nodeReason(err) == events.LookupFailed {
+		return events.Explain(err)
+	}
+	return events.WithText(err, textOf(err))
+}
+
 // textOf returns the text about a failed lookup for people, who see it at the node: the service,
 // the cause, and what follows or what to do.
 func textOf(err error) string {
 	reason, text := nodeReason(err), err.Error()
-	if reason == events.LookupFailed {
+	switch {
+	case reason == events.LookupFailed:
 		return events.Shorten(text)
+	case strings.HasPrefix(text, compute+": "):
+		return text // it is explained already
 	}
 	for _, cause := range causes {
 		if i := strings.Index(text, cause.Error()); i >= 0 {
@@ -166,7 +178,7 @@ func textOf(err error) string {
 			break
 		}
 	}
-	text = "Nova: " + events.Shorten(text)
+	text = compute + ": " + events.Shorten(text)
 	// These errors say themselves what follows.
 	if reason == events.SeveralServers || errors.Is(err, absence.ErrUnconfirmed) {
 		return text

@@ -157,6 +157,32 @@ func TestEvents_OnlyServerIsReplaced_EventNamesBothIDs(t *testing.T) {
 	}
 }
 
+// Controllers show the errors in events and in the status, too.
+func TestErrors_NovaDeniesAServer_TextHasServiceCauseAndWhatFollows(t *testing.T) {
+	w := newWorld(t)
+	w.addServer("twin")
+	w.addServer("twin")
+	gone := nodeOf("gone", w.addServer("gone"))
+	w.delete(gone)
+	for _, node := range []*v1.Node{newNode("twin"), newNode("none"), gone} {
+		_, looked := w.InstanceMetadata(within(t), node)
+		_, shutDown := w.InstanceShutdown(within(t), node)
+		for _, err := range []error{looked, shutDown} {
+			if err == nil {
+				t.Fatalf("%s: the lookup succeeded", node.Name)
+			}
+			cause, follows, _ := strings.Cut(err.Error(), "; ")
+			if !strings.HasPrefix(cause, "Nova: ") || strings.Count(cause, ": ") > 2 ||
+				follows == "" {
+				t.Errorf("%s: the text is %q, want service, cause and what follows", node.Name, err)
+			}
+			if got := textOf(err); got != err.Error() {
+				t.Errorf("%s: its text becomes %q", node.Name, got)
+			}
+		}
+	}
+}
+
 func TestEvents_NodeCannotBeInitialized_HaveCauseAndAdviceAndAreRare(t *testing.T) {
 	w := newWorld(t)
 	node := newNode("new")

@@ -20,7 +20,7 @@ func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, er
 	if errors.Is(err, cloudprovider.InstanceNotFound) {
 		return false, nil
 	}
-	return err == nil, events.Explain(err)
+	return err == nil, explain(err)
 }
 
 // InstanceShutdown implements cloudprovider.InstancesV2. It reports whether the instance is not
@@ -28,7 +28,7 @@ func (i *Instances) InstanceExists(ctx context.Context, node *v1.Node) (bool, er
 func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, error) {
 	found, err := i.locate(ctx, node, status)
 	if err != nil {
-		return false, events.Explain(err)
+		return false, explain(err)
 	}
 	return found.servers[0].shutdown(), nil
 }
@@ -38,7 +38,7 @@ func (i *Instances) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
 	found, err := i.metadata(ctx, node)
-	err = events.Explain(err)
+	err = explain(err)
 	i.NoteResult(ctx, node, found, err)
 	return found, err
 }
