@@ -85,6 +85,7 @@ func (r *reconciler) identify(ctx context.Context) error {
 		}
 	}
 	r.identity = identity(r.cluster, uid, r.service)
+	r.identity.LastAddress = cmp.Or(r.identity.LastAddress, r.state.address)
 	r.identity.Owner, r.identity.MarkRequired = r.of.config.Owner, r.of.config.RequireOwnerMark
 	r.identity.OwnerRequired = r.deletedCluster != ""
 	return nil

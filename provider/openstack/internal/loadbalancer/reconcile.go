@@ -481,6 +481,9 @@ func (r *reconciler) apply(
 		err = apply(ctx)
 	}
 	r.found.adopt(done)
+	if ip := done.FloatingIP; ip != nil {
+		r.state.address = ip.Address
+	}
 	r.reportCreations(done, err)
 	r.remember(want, is, todo, done, err)
 	r.state.inheritedVIP = inheritedVIP(r.state.inheritedVIP, todo, done, err)

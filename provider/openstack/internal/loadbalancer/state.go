@@ -23,6 +23,9 @@ type serviceState struct {
 	// creation is that of the load balancer.
 	creation    freshCreation
 	floatingIPs knownFloatingIPs
+	// address is that of the floating IP that was last created or attached; "" for none. Until the
+	// Service is served, nothing else leads to a detached one on a cloud that keeps no tags.
+	address string
 	// left is the ID of the load balancer that the Service has left. The informer may still show it
 	// in the annotation.
 	left string

@@ -231,6 +231,25 @@ func TestFloatingIP_KeptAndRequestedByTheNextOfItsName_StaysAfterThatIsDeleted(t
 	}
 }
 
+// A Service that was never served has no address in its status.
+func TestRecreation_CreationFailsAndNeutronKeepsNoTags_FloatingIPIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t, openstacktest.WithoutExtensions("standard-attr-tag"),
+		openstacktest.WithProvisioning(5*time.Second))
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("member-subnet-id", unknownID)(service) // Octavia sets load balancers to ERROR
+	s.update(service)
+	mark := s.mark()
+	_ = c.attend(now, 10*time.Minute, service, node)
+	created := s.counts(mark)
+	if n := len(s.FloatingIPs()); n != 1 || created["loadbalancer_create"] < 2 {
+		t.Errorf("of %d load balancers, one after the other, there are %d floating IPs, want one",
+			created["loadbalancer_create"], n)
+	}
+}
+
 // Nothing but the description and the address in the Service leads to the detached floating IP.
 func TestRecreation_NeutronKeepsNoTags_FloatingIPStaysTheServices(t *testing.T) {
 	t.Parallel()

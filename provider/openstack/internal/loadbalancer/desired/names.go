@@ -22,8 +22,9 @@ type Identity struct {
 	UID string
 	// Created is when the Service was created; zero if unknown.
 	Created time.Time
-	// LastAddress is the address at which the Service was last served, as its status shows; "" for
-	// none. Only controllers may write a status, but users write annotations.
+	// LastAddress is the address at which the Service was last served, as its status shows, or else
+	// that of the floating IP that this term has attached last; "" for none. Only controllers may
+	// write a status, but users write annotations.
 	LastAddress string `json:"-"`
 
 	// Owner is the cluster's name in the fleet that serves it, or "". The cluster's owner cannot
