@@ -444,12 +444,13 @@ func (r *resolver) additionalMember(ctx context.Context) error {
 }
 
 // memberRange finds the range that chooses among the addresses of a node. A subnet that is named
-// for the VIP alone does not choose: members that OCCM created may be elsewhere, and would move.
+// for the VIP alone does not choose: members that OCCM created, which are of the first family, may
+// be elsewhere, and would move.
 func (r *resolver) memberRange(
 	ctx context.Context, subnetID string, family v1.IPFamily,
 ) (netip.Prefix, error) {
-	isOfVIP := r.Settings.SubnetID != "" && r.Settings.MemberSubnetID == "" &&
-		r.namedMemberSubnet() == r.Settings.SubnetID
+	isOfVIP := family == r.family() && r.Settings.SubnetID != "" &&
+		r.Settings.MemberSubnetID == "" && r.namedMemberSubnet() == r.Settings.SubnetID
 	if subnetID == "" || isOfVIP || !slices.ContainsFunc(r.Nodes, func(node Node) bool {
 		return node.Node != nil && len(reachableAddresses(node.Node, family)) > 1
 	}) {

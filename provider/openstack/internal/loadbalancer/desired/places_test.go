@@ -501,6 +501,32 @@ func TestResolve_DualStack_MembersOfTheSecondFamilyAreWhereTheirNodesAre(t *test
 	}
 }
 
+// The settings name a subnet for the first family alone.
+func TestResolve_DualStackAndASubnetIsNamed_AddressesOfTheSecondFamilyAreInTheirSubnet(
+	t *testing.T,
+) {
+	t.Parallel()
+	s := newSite(t)
+	nodes := []*v1.Node{
+		s.addNode("a", "10.0.0.11", "fd00::11"), s.addNode("b", "10.0.0.12", "fd00::12"),
+	}
+	nodes[1].Status.Addresses = append([]v1.NodeAddress{
+		{Type: v1.NodeInternalIP, Address: "fd09::12"},
+	}, nodes[1].Status.Addresses...)
+	pair := s.AddNetwork(openstacktest.Network{Name: "pair"})
+	pairV4 := s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "172.17.0.0/24"})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: pair, CIDR: "fd01::/64"})
+	got := s.mustResolve(lookup{
+		Settings: settings.Settings{Internal: true, SubnetID: pairV4}, Nodes: nodes,
+		Service:  service(v1.IPv4Protocol, v1.IPv6Protocol),
+		Features: Features{AdditionalVIPs: true, MembersOfEachFamily: true},
+	})
+	if got.Member.Range.IsValid() || got.AdditionalMember.ID != s.v6 ||
+		got.AdditionalMember.Range.String() != "fd00::/64" {
+		t.Errorf("found %+v, want members of the second family in %s", got, s.v6)
+	}
+}
+
 func TestResolve_DualStack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
