@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // builtController is a controller that belongs to a term.
@@ -176,8 +178,9 @@ func (t *termRun) supervise(ctx context.Context, b *builtController, starts chan
 		t.log.Error(err, "Controller failed; restarting it", "controller", b.Name, "retryIn",
 			pause.Round(time.Millisecond).String())
 		t.status.retrying(b.Name, err, t.clock.Now().Add(pause))
-		if cause := explain(err); cause != lastCause {
-			t.warn("ControllerFailed", cause+"; the controller is retried")
+		text := explain(err)
+		if cause := printable.WithoutIDs(text); cause != lastCause {
+			t.warn("ControllerFailed", text+"; the controller is retried")
 			lastCause = cause
 		}
 		report(err)

@@ -125,6 +125,32 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 	}
 }
 
+// Many clouds put the ID of the request into each error.
+func TestController_FailuresDifferInTheRequestID_AreOneEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var requests atomic.Int64
+		c, _ := flaky("flaky", 3, func() error {
+			return fmt.Errorf("403 Forbidden (request %032x)", requests.Add(1))
+		})
+		p := standaloneParams(c.Name, "steady")
+		p.Controllers = []ccm.Controller{c, idle("steady")}
+		recorder := recordEvents(&p)
+		m, stop := start(t, p)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if n := statusOf(t, m, "flaky").Restarts; n != 3 {
+			t.Errorf("the controller was restarted %d times, want 3", n)
+		}
+		mustHaveEvent(t, recorder, "Warning ControllerFailed controller flaky: ", "403 Forbidden")
+		if n := len(recorder.Events); n > 0 {
+			t.Errorf("%d further events for one cause", n)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestController_RestartPolicyAndFailingNew_IsBuiltAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var built atomic.Int32

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rights"
 )
 
@@ -69,7 +70,7 @@ func (p *pauses) note(tried try, err error) (report bool) {
 		delete(p.failed, tried)
 	} else {
 		now := time.Now()
-		report = !isRepeated || last.cause.Error() != err.Error() ||
+		report = !isRepeated || !isSameCause(last.cause, err) ||
 			now.Sub(last.reported) >= repeatFailure
 		if report {
 			last.reported = now
@@ -82,6 +83,10 @@ func (p *pauses) note(tried try, err error) (report bool) {
 		p.reportTroubles()
 	}
 	return report
+}
+
+func isSameCause(a, b error) bool {
+	return printable.WithoutIDs(a.Error()) == printable.WithoutIDs(b.Error())
 }
 
 // last reports whether the pause after a failure has not ended.

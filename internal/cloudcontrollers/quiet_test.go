@@ -275,6 +275,35 @@ func TestNodeRoute_CloudFails_IsTriedLaterEachTimeAndReportedOnce(t *testing.T) 
 	})
 }
 
+// refusedRequests is an error with the ID of another request each time, as of many clouds.
+type refusedRequests struct{ count atomic.Int64 }
+
+func (r *refusedRequests) Error() string {
+	return fmt.Sprintf("403 Forbidden (request %032x)", r.count.Add(1))
+}
+
+func TestNodeRoute_FailuresDifferInTheRequestID_AreReportedOnce(t *testing.T) {
+	recordKlog(t)
+	synctest.Test(t, func(t *testing.T) {
+		tm, cloud := quietTerm(t, routed)
+		cloud.On("CreateRoute").Fail(&refusedRequests{})
+		if err := cloud.AddInstances(fake.Instance{Name: "node-1"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tm.client.CoreV1().Nodes().Create(t.Context(), podNode(1, "10.1.0.1"),
+			metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		pass(60) // ten minutes
+		if n := count(cloud, "CreateRoute"); n < 10 {
+			t.Errorf("CreateRoute was called %d times in ten minutes, want 10 or more", n)
+		}
+		if warnings := tm.warnings(t); len(warnings) != 1 {
+			t.Errorf("the warnings are %q, want one", warnings)
+		}
+	})
+}
+
 func TestNodeRoute_ListFails_IsTriedLaterEachTimeAndATroubleUntilItSucceeds(t *testing.T) {
 	log := recordKlog(t)
 	synctest.Test(t, func(t *testing.T) {
