@@ -1280,7 +1280,7 @@ var behaviors = []behavior{
 		"A missing right to patch Services is reported, until it is there or the Service is gone",
 		"seen: it is only logged, and an event of each Service", "reported: got false",
 		func(w *world) error {
-			const right = "permission to patch services"
+			const right = "permission to patch services/status"
 			var isMissing atomic.Bool
 			isMissing.Store(true)
 			w.client.PrependReactor("patch", "services",

@@ -15,8 +15,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// toPatch is the right without which no Service is served or cleaned up.
-const toPatch = "permission to patch services"
+// toPatch is the right without which no Service is served or cleaned up. All patches are of the
+// status, which a rule for services alone does not allow.
+const toPatch = "permission to patch services/status"
 
 // claim sets the finalizer and the mark, unless the Service has them, and returns the Service. The
 // finalizer comes before the load balancer, so that the Service lasts until the clean-up. If the
