@@ -64,8 +64,8 @@ type Params struct {
 	// them down at its end. Nil: all load balancers have nodes as members.
 	Endpoints func() (informers.SharedInformerFactory, error)
 	Recorder  record.EventRecorder
-	// Trouble is called for a missing right to patch Services, and with nil at its end. Nil: it is
-	// not reported.
+	// Trouble is called for a missing right to patch Services and for EndpointSlices that cannot be
+	// listed, and with nil at its end. Nil: it is not reported.
 	Trouble func(subject string, cause error)
 	// Syncs is how many calls for Services, and how many updates after changes of nodes, may be in
 	// flight at once.
@@ -171,7 +171,9 @@ func New(p Params) (*Controller, error) {
 		served: map[types.NamespacedName]*served{}, busy: map[types.NamespacedName][]queue{},
 		failures: map[types.NamespacedName]failure{},
 	}
-	c.endpoints = &endpoints{open: p.Endpoints, changed: c.endpointsChanged}
+	c.endpoints = &endpoints{
+		open: p.Endpoints, changed: c.endpointsChanged, trouble: p.Trouble,
+	}
 	registered, err := core.Services().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.serviceChanged(nil, object) },
 		UpdateFunc: c.serviceChanged,

@@ -21,9 +21,14 @@ import (
 	"github.com/fxccm/fxccm/internal/members"
 )
 
-// listPause is the time after which a Service is looked at again while the EndpointSlices are being
-// listed.
-const listPause = time.Second
+const (
+	// listPause is the time after which a Service is looked at again while the EndpointSlices are
+	// being listed.
+	listPause = time.Second
+	// endpointsTrouble is the subject of a first list that fails. The owner of the informers
+	// reports later failures as the same subject.
+	endpointsTrouble = "informer of endpointslices"
+)
 
 // endpoints watches the EndpointSlices of the cluster from the first Service on that wants them,
 // until the controller ends.
@@ -32,11 +37,15 @@ type endpoints struct {
 	open func() (informers.SharedInformerFactory, error)
 	// changed receives the Services whose endpoints have changed.
 	changed func(types.NamespacedName)
+	// trouble is called while the first list fails, and with nil at its end.
+	trouble func(subject string, cause error)
 	// start starts informers for the life of the controller. Run sets it: the context of one
 	// Service has the span of its sync.
 	start func(informers.SharedInformerFactory)
 
 	mu sync.Mutex
+	// isFailing: the first list fails, and is reported.
+	isFailing bool
 	// factory is nil before the first request. slices and synced belong to it.
 	factory informers.SharedInformerFactory
 	slices  discoverylisters.EndpointSliceLister
@@ -54,6 +63,7 @@ func (e *endpoints) list(service types.NamespacedName) ([]*discoveryv1.EndpointS
 	if !e.synced() {
 		return nil, e.unsynced()
 	}
+	e.noteListed()
 	return e.slices.EndpointSlices(service.Namespace).List(labels.SelectorFromSet(labels.Set{
 		discoveryv1.LabelServiceName: service.Name,
 	}))
@@ -71,10 +81,15 @@ func (e *endpoints) watch() error {
 	resource := factory.Discovery().V1().EndpointSlices()
 	if _, err := resource.Informer().AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(object any, isInInitialList bool) {
-			// No Service has been served with endpoints before the first list is complete.
 			if !isInInitialList {
 				e.sliceChanged(nil, object)
+				return
 			}
+			// No Service has been served with endpoints before the first list is complete, and
+			// none may want them any more.
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.noteListed()
 		},
 		UpdateFunc: e.sliceChanged,
 		DeleteFunc: func(object any) { e.sliceChanged(object, nil) },
@@ -86,14 +101,25 @@ func (e *endpoints) watch() error {
 	return nil
 }
 
-// unsynced returns why the EndpointSlices are not listed, if it is known.
+// unsynced returns why the EndpointSlices are not listed, if it is known, and reports it. mu is
+// held.
 func (e *endpoints) unsynced() error {
 	if view, ok := e.factory.(interface{ Failure() error }); ok {
 		if err := view.Failure(); err != nil {
+			e.isFailing = true
+			e.trouble(endpointsTrouble, err)
 			return err
 		}
 	}
 	return api.NewRetryError("EndpointSlices are being listed", listPause)
+}
+
+// noteListed reports the end of a first list that failed. mu is held.
+func (e *endpoints) noteListed() {
+	if e.isFailing {
+		e.isFailing = false
+		e.trouble(endpointsTrouble, nil)
+	}
 }
 
 // close waits for the end of the informer, whose context has ended.

@@ -312,6 +312,7 @@ func TestEndpoints_Forbidden_AWarningSaysWhy(t *testing.T) {
 		if err := errors.Join(want("calls", w.methods(), []string{"ensure"}),
 			want("the other one's address", w.address("plain"), "192.0.2.1"),
 			want("finalizer", w.hasFinalizer("web"), false),
+			want("reported", w.hasTrouble("informer of endpointslices"), true),
 			want("warnings", slices.Compact(w.events("Warning")),
 				[]string{"SyncLoadBalancerFailed"})); err != nil {
 			w.t.Error(err)
@@ -326,7 +327,8 @@ func TestEndpoints_Forbidden_AWarningSaysWhy(t *testing.T) {
 
 		isAllowed.Store(true)
 		w.wait(15 * time.Minute)
-		if err := want("address", w.address("web"), "192.0.2.2"); err != nil {
+		if err := errors.Join(want("address", w.address("web"), "192.0.2.2"),
+			want("reported later", w.hasTrouble("informer of endpointslices"), false)); err != nil {
 			w.t.Error(err)
 		}
 	})

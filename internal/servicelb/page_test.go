@@ -39,7 +39,7 @@ that a program around it cannot mend.
 * `+"`--concurrent-service-syncs`"+` is how many calls for Services may be in flight, and besides these how many updates after changes of nodes.
 * A provider may forward to the endpoints of a Service instead of its nodes (`+"`ccm.EndpointBalancer`"+`). It then gets the EndpointSlices of the Service with the nodes. A change of
   the endpoints, of the `+"`podCIDRs`"+` of a node, or of the condition that it has no route, leads to one update, and then to at most one in 2 seconds. EndpointSlices are listed and watched from the first such Service on, and only what the provider gets
-  is kept of them. A Manager that may not read them serves the other Services, and a Warning reports the cause.
+  is kept of them. A Manager that may not read them serves the other Services. A Warning and the status report the cause.
 * A status that another client changes, and a finalizer that another client removes, are written again after 5 seconds. If the provider has returned
   no address, another component may write it.
 
