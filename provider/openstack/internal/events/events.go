@@ -28,6 +28,7 @@ const (
 	InError                  Reason = "LoadBalancerInError"
 	InstancesVanished        Reason = "InstancesVanished"
 	InvalidAnnotation        Reason = "InvalidAnnotation"
+	InvalidLabel             Reason = "InvalidLabelChanged"
 	LookupFailed             Reason = "InstanceLookupFailed"
 	LocalWithoutMonitor      Reason = "LoadBalancerLocalWithoutMonitor"
 	Lost                     Reason = "LoadBalancerLost"
@@ -273,6 +274,11 @@ func OfNodes() []Event {
 			InstancesVanished,
 			"Too many instances are absent at once, so the mass deletion guard keeps those of their nodes that are not marked for removal.",
 			"Check the cloud. Delete the nodes if their servers are really gone.",
+		},
+		{
+			InvalidLabel,
+			"The name of the node's flavor is not a valid label value, so the label of the instance type has the ID of the flavor, as with OCCM.",
+			catalog.NoAction,
 		},
 		{
 			LookupFailed,

@@ -122,6 +122,21 @@ func (i *Instances) NoteResult(
 	i.results[node.Name] = result
 }
 
+// noteRefusedType writes an event about a new node whose label does not have the name of the
+// flavor. Only new nodes have a result without an error.
+func (i *Instances) noteRefusedType(node *v1.Node, kind instanceType) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	result, ok := i.results[node.Name]
+	if !ok || result.err != nil {
+		return
+	}
+	i.warn(node, &result, events.InvalidLabel, fmt.Sprintf(
+		"label %s is %q, the ID of the flavor, because its name %q is not a valid label value",
+		v1.LabelInstanceTypeStable, kind.label, kind.refused))
+	i.results[node.Name] = result
+}
+
 // recordFailure writes an event with the cause and the advice, unless a recent event has the same
 // reason.
 func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {

@@ -97,6 +97,37 @@ func TestReports_NewNodes_HaveTheCauseOfTheirWait(t *testing.T) {
 	}
 }
 
+func TestEvents_NameOfTheFlavorIsNoLabelValue_NewNodeHasOneEventWithBoth(t *testing.T) {
+	for name, minor := range map[string]int{"Nova": 90, "old Nova": 46} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorldOn(t,
+				[]openstacktest.Option{openstacktest.WithComputeMicroversion(minor)})
+			w.cloud.AddFlavor(openstacktest.Flavor{ID: "f1", Name: "m1 large (gpu)"})
+			id := w.addServer("node-1")
+			if err := w.cloud.UpdateServer(id, func(s *openstacktest.Server) {
+				s.Flavor = "f1"
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // a node that cannot be written is looked up again
+				if kind := w.metadata(newNode("node-1")).InstanceType; kind != "f1" {
+					t.Errorf("the instance type is %q", kind)
+				}
+			}
+			w.metadata(nodeOf("node-1", id)) // an initialized node
+			var told []string
+			for len(w.events.Events) > 0 {
+				told = append(told, <-w.events.Events)
+			}
+			if len(told) != 1 || !strings.Contains(told[0], "Warning InvalidLabelChanged") ||
+				!strings.Contains(told[0], `"f1"`) ||
+				!strings.Contains(told[0], `"m1 large (gpu)"`) {
+				t.Errorf("the events are %q, want one with both values", told)
+			}
+		})
+	}
+}
+
 // A new server has taken over the name of a node, whose provider ID stays. The lists of servers
 // show it without a further request.
 func TestEvents_ServerIsReplaced_EventNamesBothIDs(t *testing.T) {

@@ -31,65 +31,72 @@ type instanceTypes struct {
 	known map[flavor]knownType
 }
 
+// An instanceType is the label of a server's node.
+type instanceType struct {
+	label string
+	// refused is the name of the flavor if it is not a valid label.
+	refused string
+}
+
 type knownType struct {
-	name  string
+	instanceType
 	until time.Time
 }
 
 // of sends a request only for the first server of a flavor, and none if the server contains a name
 // that is a valid label.
-func (t *instanceTypes) of(ctx context.Context, s *server) (string, error) {
+func (t *instanceTypes) of(ctx context.Context, s *server) (instanceType, error) {
 	if name := s.Flavor.OriginalName; name != "" && isLabelValue(name) {
-		return name, nil
+		return instanceType{label: name}, nil
 	}
-	if name, ok := t.recall(s.Flavor); ok {
-		return name, nil
+	if kind, ok := t.recall(s.Flavor); ok {
+		return kind, nil
 	}
 	if err := t.asking.Acquire(ctx, 1); err != nil {
-		return "", err
+		return instanceType{}, err
 	}
 	defer t.asking.Release(1)
 	// Another caller may have asked in the meantime.
-	if name, ok := t.recall(s.Flavor); ok {
-		return name, nil
+	if kind, ok := t.recall(s.Flavor); ok {
+		return kind, nil
 	}
-	name, life, err := t.ask(ctx, s)
+	kind, life, err := t.ask(ctx, s)
 	if err == nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		now := t.clock.Now()
 		maps.DeleteFunc(t.known, func(_ flavor, k knownType) bool { return !now.Before(k.until) })
-		t.known[s.Flavor] = knownType{name, now.Add(life)}
+		t.known[s.Flavor] = knownType{kind, now.Add(life)}
 	}
-	return name, err
+	return kind, err
 }
 
-func (t *instanceTypes) recall(f flavor) (string, bool) {
+func (t *instanceTypes) recall(f flavor) (instanceType, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	known, ok := t.known[f]
-	return known.name, ok && t.clock.Now().Before(known.until)
+	return known.instanceType, ok && t.clock.Now().Before(known.until)
 }
 
-func (t *instanceTypes) ask(ctx context.Context, s *server) (name string,
+func (t *instanceTypes) ask(ctx context.Context, s *server) (kind instanceType,
 	life time.Duration, err error,
 ) {
-	if s.Flavor.OriginalName != "" {
+	if name := s.Flavor.OriginalName; name != "" {
 		id, err := t.nova.flavorID(ctx, s.ID)
-		return cmp.Or(labelValue(id), labelValue(s.Flavor.OriginalName)), flavorLife, err
+		return instanceType{cmp.Or(labelValue(id), labelValue(name)), name}, flavorLife, err
 	}
 	if s.Flavor.ID == "" {
-		return "", flavorLife, nil
+		return instanceType{}, flavorLife, nil
 	}
-	name, err = t.nova.flavorName(ctx, s.Flavor.ID)
+	name, err := t.nova.flavorName(ctx, s.Flavor.ID)
 	switch {
 	case isNotFound(err) || gophercloud.ResponseCodeIs(err, http.StatusForbidden):
 		// The flavor was deleted or belongs to another project.
-		return labelValue(s.Flavor.ID), t.retry, nil
+		return instanceType{label: labelValue(s.Flavor.ID)}, t.retry, nil
 	case err != nil:
-		return "", 0, err
+		return instanceType{}, 0, err
 	case !isLabelValue(name) || name == "":
-		return labelValue(s.Flavor.ID), flavorLife, nil
+		return instanceType{labelValue(s.Flavor.ID), name}, flavorLife, nil
 	}
-	return name, flavorLife, nil
+	return instanceType{label: name}, flavorLife, nil
 }

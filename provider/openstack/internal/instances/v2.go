@@ -37,9 +37,12 @@ func (i *Instances) InstanceShutdown(ctx context.Context, node *v1.Node) (bool, 
 func (i *Instances) InstanceMetadata(ctx context.Context,
 	node *v1.Node,
 ) (*cloudprovider.InstanceMetadata, error) {
-	found, err := i.metadata(ctx, node)
+	found, kind, err := i.metadata(ctx, node)
 	err = explain(err)
 	i.NoteResult(ctx, node, found, err)
+	if err == nil && kind.refused != "" {
+		i.noteRefusedType(node, kind)
+	}
 	return found, err
 }
 
@@ -54,19 +57,19 @@ func (i *Instances) Has(ctx context.Context, node *v1.Node) (bool, error) {
 	return len(found.servers) > 0, events.Explain(err)
 }
 
-func (i *Instances) metadata(ctx context.Context,
-	node *v1.Node,
-) (*cloudprovider.InstanceMetadata, error) {
+func (i *Instances) metadata(
+	ctx context.Context, node *v1.Node,
+) (*cloudprovider.InstanceMetadata, instanceType, error) {
 	p := metadataOf(node)
 	found, err := i.locate(ctx, node, p)
 	if err != nil {
-		return nil, err
+		return nil, instanceType{}, err
 	}
 	server := found.servers[0]
 	kind, err := i.types.of(ctx, server)
 	if err != nil {
 		if p == initialize {
-			return nil, err
+			return nil, instanceType{}, err
 		}
 		// Without --update-node-labels, an initialized node needs only the addresses.
 		i.config.Logger.V(2).Info("Instance type unknown", "node", node.Name, "server", server.ID,
@@ -77,11 +80,11 @@ func (i *Instances) metadata(ctx context.Context,
 	i.tell(s, found)
 	return &cloudprovider.InstanceMetadata{
 		ProviderID:    i.providerID(server).String(),
-		InstanceType:  kind,
+		InstanceType:  kind.label,
 		NodeAddresses: addresses,
 		Zone:          server.Zone,
 		Region:        i.config.Region,
-	}, nil
+	}, kind, nil
 }
 
 // metadataOf is the purpose of a lookup of the server of a node, with its addresses.
