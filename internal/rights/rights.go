@@ -26,7 +26,7 @@ func NewMissing(report func(subject string, cause error)) *Missing {
 }
 
 // Wrote notes the result of a write: whether the right for it is missing. A success shows that the
-// right is there.
+// right is there, and so does the answer that the object is not: rights are checked first.
 func (m *Missing) Wrote(right, name string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -37,7 +37,7 @@ func (m *Missing) Wrote(right, name string, err error) {
 		}
 		m.of[right][name] = true
 		m.report(right, err)
-	case err == nil && isMissing:
+	case isMissing && (err == nil || apierrors.IsNotFound(err)):
 		delete(m.of, right)
 		m.report(right, nil)
 	}

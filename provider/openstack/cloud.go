@@ -213,10 +213,11 @@ func newCloud(name string, cfg cloudconf.Config, env ccm.ProviderEnv, clients *c
 			Server:     c.instances.Server,
 			LastServer: c.instances.LastServer,
 
-			Share:  shares.read,
-			MaxAge: shares.maxAge,
-			Clock:  env.Clock,
-			Logger: env.Logger,
+			Share:   shares.read,
+			MaxAge:  shares.maxAge,
+			Clock:   env.Clock,
+			Logger:  env.Logger,
+			Trouble: trouble,
 		})
 	}
 	if cfg.LoadBalancer.Enabled {

@@ -23,7 +23,8 @@
 // fail until the service is back, and the controllers repeat them. The provider reports a failed
 // login and services that do not answer, under their names, such as "Keystone" and "Octavia", with
 // ccm.ProviderEnv.ReportTrouble; under "cloud.conf" a failed reload of it, under "instances" a
-// suspicious mass absence of them, and under "quota" an exhausted one.
+// suspicious mass absence of them, under "quota" an exhausted one, and under names such as
+// "permission to patch services for OpenStack" a missing right of the API server.
 //
 // Package openstacktest simulates all of these services for tests.
 package openstack

@@ -8,14 +8,18 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
+	clienttesting "k8s.io/client-go/testing"
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/cloud-provider/api"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -421,6 +425,27 @@ func TestTrouble_QuotaOfAPartIsUsedUp_NamesThePart(t *testing.T) {
 		t.Fatal("a listener was created beyond the quota")
 	}
 	w.want("quota", "(Listener); raise the quota")
+}
+
+func TestTrouble_RightToPatchServicesIsMissing_UntilItIsThere(t *testing.T) {
+	w := newQuotaSite(t)
+	var isGranted atomic.Bool
+	w.kube.PrependReactor("patch", "services",
+		func(action clienttesting.Action) (bool, runtime.Object, error) {
+			return action.GetSubresource() == "" && !isGranted.Load(), nil,
+				apierrors.NewForbidden(corev1.Resource("services"), "web",
+					errors.New(`User "ccm" cannot patch resource "services"`))
+		})
+	if err := w.ensure(); err == nil {
+		t.Fatal("the Service is served without its annotations")
+	}
+	w.want("permission to patch services for OpenStack", "cannot patch")
+	isGranted.Store(true)
+	w.clock.Step(10 * time.Minute) // a refusal pauses
+	if err := w.ensure(); err != nil {
+		t.Fatal(err)
+	}
+	w.wantNone()
 }
 
 // No creation follows that could succeed when the Service is deleted, or wants no floating IP any

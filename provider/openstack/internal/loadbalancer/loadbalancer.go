@@ -297,7 +297,7 @@ func (l *LoadBalancers) Forget(uid types.UID) {
 	l.states.forget(uid)
 	l.tracked.forget(uid)
 	l.reports.forget(uid)
-	l.config.Trouble.Settled(uid)
+	l.config.Trouble.Gone(uid)
 	l.cache().ForgetService(string(uid))
 }
 

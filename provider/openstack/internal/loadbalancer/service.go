@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -102,6 +103,8 @@ func (l *LoadBalancers) patch(
 	}
 	patched, err := client.CoreV1().Services(service.Namespace).Patch(ctx, service.Name,
 		types.StrategicMergePatchType, body, metav1.PatchOptions{}, subresources...)
+	right := strings.Join(append([]string{"patch services"}, subresources...), "/")
+	l.config.Trouble.Wrote(right, string(service.UID), err)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, failure.New(apiServer, "", err))
 	}

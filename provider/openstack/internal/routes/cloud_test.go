@@ -22,6 +22,7 @@ import (
 
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/simclient"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -176,6 +177,7 @@ type cluster struct {
 	kube    *fake.Clientset
 	clock   clock.Clock
 	logger  logr.Logger
+	trouble *trouble.Report
 }
 
 func newCluster(t *testing.T, s *site, c clock.Clock) *cluster {
@@ -197,7 +199,7 @@ func (c *cluster) start() {
 	clients := simclient.Login(c.t, c.Credentials(), nil)
 	config := Config{
 		Network: clients.Network, Project: clients.Project,
-		RouterID: c.site.router, Clock: c.clock, Logger: c.logger,
+		RouterID: c.site.router, Clock: c.clock, Logger: c.logger, Trouble: c.trouble,
 	}
 	if c.servers != nil {
 		config.LastServer = func(n *v1.Node) (instances.Server, bool) {

@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
+
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 const (
@@ -41,6 +43,7 @@ type record struct {
 	routerID string
 	clock    clock.PassiveClock
 	log      logr.Logger
+	trouble  *trouble.Report
 	// learn is called once with the entries that an earlier process stored.
 	learn func(map[route]string)
 	// wanted returns the entries to store.
@@ -98,6 +101,7 @@ func (r *record) readOnce(ctx context.Context) error {
 	}
 	found, err := r.client.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, recordName,
 		metav1.GetOptions{})
+	r.trouble.Wrote("get configmaps", recordName, err)
 	switch {
 	case err == nil:
 		r.stored = found.Data[r.routerID]
@@ -139,6 +143,7 @@ func (r *record) put(ctx context.Context, text string) error {
 	update := func() error {
 		_, err := configMaps.Patch(ctx, recordName, types.MergePatchType, patch,
 			metav1.PatchOptions{})
+		r.trouble.Wrote("patch configmaps", recordName, err)
 		return err
 	}
 	if err = update(); !apierrors.IsNotFound(err) {
@@ -151,6 +156,7 @@ func (r *record) put(ctx context.Context, text string) error {
 		ObjectMeta: metav1.ObjectMeta{Name: recordName},
 		Data:       map[string]string{r.routerID: text},
 	}, metav1.CreateOptions{})
+	r.trouble.Wrote("create configmaps", recordName, err)
 	if apierrors.IsAlreadyExists(err) {
 		return update()
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	kubetesting "k8s.io/client-go/testing"
 
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -414,7 +415,8 @@ func TestRecord_NamesAStrangersRoute_ItStays(t *testing.T) {
 	}
 }
 
-// Without the right to keep the record, routes are served, and the log says it once.
+// Without the right to keep the record, routes are served. The log has one line, and the status a
+// problem.
 func TestRecord_IsForbidden_RoutesAreServed(t *testing.T) {
 	for _, verb := range []string{"get", "create", "patch"} {
 		t.Run(verb, func(t *testing.T) {
@@ -422,6 +424,11 @@ func TestRecord_IsForbidden_RoutesAreServed(t *testing.T) {
 			c := newCluster(t, s, clock)
 			lines := &journal{}
 			c.logger = lines.logger()
+			var troubles sync.Map
+			c.trouble = trouble.New(func(subject string, cause error) {
+				troubles.Store(subject, cause != nil)
+			})
+			subject := "permission to " + verb + " configmaps for OpenStack"
 			refused := 0
 			c.kube.PrependReactor(verb, "configmaps",
 				func(action kubetesting.Action) (bool, runtime.Object, error) {
@@ -439,6 +446,9 @@ func TestRecord_IsForbidden_RoutesAreServed(t *testing.T) {
 			if got := lines.with("Routes are not recorded"); len(got) != 1 {
 				t.Errorf("the log says %d times that routes are not recorded: %v", len(got), got)
 			}
+			if is, _ := troubles.Load(subject); is != true {
+				t.Errorf("%q is not reported", subject)
+			}
 			if refused != 2 {
 				t.Errorf("in five minutes, %d requests were refused, want 2", refused)
 			}
@@ -448,6 +458,9 @@ func TestRecord_IsForbidden_RoutesAreServed(t *testing.T) {
 				c.mustReconcile()
 				if got := c.recorded(); len(got) != 1 {
 					t.Errorf("with the right, recorded are %v", got)
+				}
+				if is, _ := troubles.Load(subject); is == true {
+					t.Errorf("with the right, %q is reported", subject)
 				}
 			}
 		})

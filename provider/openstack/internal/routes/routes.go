@@ -27,6 +27,7 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/sharing"
+	"github.com/fxccm/fxccm/provider/openstack/internal/trouble"
 )
 
 var errClosed = errors.New("the provider's routes are closed")
@@ -70,6 +71,8 @@ type Config struct {
 	// Clock defaults to the real clock.
 	Clock  clock.Clock
 	Logger logr.Logger
+	// Trouble gets the missing rights for the record of routes. It may be nil.
+	Trouble *trouble.Report
 }
 
 // Routes implements cloudprovider.Routes. It is safe for concurrent use.
@@ -138,7 +141,7 @@ func New(c Config) *Routes {
 		known: map[route]string{}, recorded: map[route]string{}, paired: map[route]pairing{},
 	}
 	r.record = &record{
-		routerID: c.RouterID, clock: c.Clock, log: c.Logger,
+		routerID: c.RouterID, clock: c.Clock, log: c.Logger, trouble: c.Trouble,
 		learn: r.learnRecord, wanted: r.wantedRecord, busy: semaphore.NewWeighted(1),
 	}
 	r.extensions = capability.Network(c.Network,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/internal/rights"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 	"github.com/fxccm/fxccm/provider/openstack/internal/failure"
 )
@@ -34,6 +35,8 @@ const (
 // does nothing.
 type Report struct {
 	report func(subject string, cause error)
+	// missing are the rights of the API server that the provider lacks.
+	missing *rights.Missing
 
 	mu sync.Mutex
 	// quotas are the exceeded quotas, by the name of the objects.
@@ -52,7 +55,9 @@ func New(report func(subject string, cause error)) *Report {
 	if report == nil {
 		return nil
 	}
-	return &Report{report: report, quotas: map[string]*exceeded{}}
+	return &Report{
+		report: report, missing: rights.NewMissing(report), quotas: map[string]*exceeded{},
+	}
 }
 
 // answered reports that a service does not answer, or answers again. The subject names the service,
@@ -120,6 +125,22 @@ func (r *Report) Creation(counted string, service types.UID, err error) {
 		known.services[service] = true
 	}
 	r.reportQuotas()
+}
+
+// Wrote reports whether the right for a request to the API server is missing, such as "patch
+// services". name is that of the object, or the UID of a Service.
+func (r *Report) Wrote(right, name string, err error) {
+	if r != nil {
+		r.missing.Wrote("permission to "+right+" for OpenStack", name, err)
+	}
+}
+
+// Gone ends the reports for a Service that is deleted, or that is served in another region.
+func (r *Report) Gone(service types.UID) {
+	if r != nil {
+		r.missing.Forget(func(name string) bool { return name == string(service) })
+		r.Settled(service)
+	}
 }
 
 // Settled ends the reports about quotas for a Service that waits for no creation any more: it is

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
@@ -42,4 +44,23 @@ func TestAnswers_ServiceIsNotCalledAnyMore_ReportEnds(t *testing.T) {
 	answers.Note("Octavia", nil)
 	answers.Note(Keystone, nil)
 	want("after answers")
+}
+
+func TestReport_ServiceIsGone_ItsMissingRightIsNotReported(t *testing.T) {
+	open := map[string]error{}
+	report := New(func(subject string, cause error) { open[subject] = cause })
+	report.Wrote("patch services", "uid-1",
+		apierrors.NewForbidden(v1.Resource("services"), "web", errors.New("no rule")))
+	const subject = "permission to patch services for OpenStack"
+	if open[subject] == nil {
+		t.Fatalf("reported are %v, want %q", open, subject)
+	}
+	report.Gone("uid-2")
+	if open[subject] == nil {
+		t.Error("the report has ended with another Service")
+	}
+	report.Gone("uid-1")
+	if open[subject] != nil {
+		t.Errorf("reported are %v, want none", open)
+	}
 }
