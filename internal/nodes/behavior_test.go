@@ -361,6 +361,30 @@ var behaviors = []behavior{
 		},
 	},
 	{
+		"A label that is left out later, because the instance has got an invalid key or value, is reported once",
+		"seen: no event", "events: got 0, want 2",
+		func(w *world) error {
+			w.updateLabels = true
+			w.addInstance("node-1")
+			w.addInstance("node-2")
+			defer w.start()()
+			w.addNode("node-1", fresh)
+			w.addNode("node-2", fresh)
+			w.wait(6 * time.Minute)
+			early := len(w.events("InvalidLabelChanged"))
+			w.addInstance("node-1", func(m *cloudprovider.InstanceMetadata) {
+				m.AdditionalLabels = map[string]string{"my key": "x"}
+			})
+			w.addInstance("node-2", func(m *cloudprovider.InstanceMetadata) {
+				m.InstanceType = "***"
+			})
+			w.wait(time.Hour)
+			events := w.events("InvalidLabelChanged")
+			return errors.Join(want("early", early, 0), want("events", len(events), 2),
+				want("key", strings.Contains(fmt.Sprint(events), `"my key" is left out`), true))
+		},
+	},
+	{
 		"A permanent error of a node causes an event, and says why the node waits",
 		"kubernetes/cloud-provider-openstack#1379", "events: got 0, want 1",
 		func(w *world) error {

@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	coreinformers "k8s.io/client-go/informers/core/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -127,6 +128,8 @@ type Controller struct {
 	mu sync.Mutex
 	// failures are those of refreshes, by node. The log has each text once.
 	failures map[string]streak
+	// notes are the texts about the labels of nodes, as of the last look at the instances.
+	notes map[types.UID]string
 }
 
 // New returns a controller. It registers its handler with the informer.
@@ -143,7 +146,7 @@ func New(p Params, refresh Refresh) (*Controller, error) {
 		retries: workqueue.TypedBucketRateLimiter[string]{
 			Limiter: rate.NewLimiter(retriesPerSecond, retryBurst),
 		},
-		failures: map[string]streak{}, begun: time.Now(),
+		failures: map[string]streak{}, notes: map[types.UID]string{}, begun: time.Now(),
 	}
 	registered, err := p.Nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.changed(nil, object) },
@@ -213,6 +216,7 @@ func (c *Controller) gone(object any) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.failures, node.Name)
+		delete(c.notes, node.UID)
 	}
 }
 
@@ -352,6 +356,7 @@ func (c *Controller) initialize(ctx context.Context, node *v1.Node) (isOurs bool
 	if err := c.write(ctx, node, wanted); err != nil {
 		return true, err
 	}
+	c.reportLabels(node, wanted)
 	c.Recorder.Event(node, v1.EventTypeNormal, synced, "Node synced successfully")
 	c.delays.observe(node)
 	return true, nil
@@ -369,8 +374,7 @@ type writeError struct{ error }
 // Unwrap returns the cause.
 func (e writeError) Unwrap() error { return e.error }
 
-// write writes a change, and an event if it lacks labels of the cloud, or has other values. Each
-// refresh finds the same ones, so then the event comes only with a change of labels.
+// write writes a change.
 func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) error {
 	if wanted.isEmpty() {
 		return nil
@@ -386,10 +390,20 @@ func (c *Controller) write(ctx context.Context, node *v1.Node, wanted change) er
 		klog.FromContext(ctx).Info("Condition NetworkUnavailable removed, because routes are off",
 			"node", node.Name)
 	}
-	if len(wanted.notes) > 0 && (wanted.taint || len(wanted.labels) > 0) {
-		c.Recorder.Event(node, v1.EventTypeWarning, labelChanged, strings.Join(wanted.notes, "; "))
-	}
 	return nil
+}
+
+// reportLabels writes an event if the node lacks labels of the cloud, or has other values. Each
+// refresh finds the same ones, so the event comes with a change of labels or of the text only.
+func (c *Controller) reportLabels(node *v1.Node, wanted change) {
+	text := strings.Join(wanted.notes, "; ")
+	c.mu.Lock()
+	last, isKnown := c.notes[node.UID]
+	c.notes[node.UID] = text
+	c.mu.Unlock()
+	if text != "" && (wanted.taint || len(wanted.labels) > 0 || isKnown && text != last) {
+		c.Recorder.Event(node, v1.EventTypeWarning, labelChanged, text)
+	}
 }
 
 // refreshAll compares the initialized nodes with their instances, and asks again whether the nodes
@@ -430,7 +444,11 @@ func (c *Controller) refreshNode(ctx context.Context, node *v1.Node) (isOurs boo
 	}
 	wanted, err := refresh(node, found, c.refresh.UpdateLabels)
 	wanted.abandoned = c.hasAbandonedCondition(node)
-	return true, errors.Join(err, c.write(ctx, node, wanted))
+	written := c.write(ctx, node, wanted)
+	if written == nil && c.refresh.UpdateLabels {
+		c.reportLabels(node, wanted)
+	}
+	return true, errors.Join(err, written)
 }
 
 // noteUpdate reports the failure of an update of an initialized node: a line once, and an event
