@@ -53,13 +53,9 @@ func (t *termRun) makeInformers() error {
 }
 
 // reportInformer reports an informer that cannot list or watch its resource, and the end of that
-// with nil. Before the first sync the state of the term reports it. The status has no problems of
-// controllers without leader election.
+// with nil. Before the first sync the state of the term reports it.
 func (t *termRun) reportInformer(resource string, cause error) {
-	switch {
-	case t.provider == nil:
-		return
-	case cause != nil:
+	if cause != nil {
 		cause = errors.New(explain(cause))
 	}
 	t.reportTrouble("informer of "+resource, cause)

@@ -327,6 +327,7 @@ func (m *Manager) newTerm(g election.Grant, number uint64, log logr.Logger) *ter
 	}
 	t.troubles = newTroubles(m.clock, t.series.Trouble)
 	t.nodes = nodes.NewRecord(t.reportTrouble)
+	t.events.ReportTo(t.reportTrouble)
 	door := gate.Door(func() { t.series.Refused(metrics.DoorKube) })
 	t.clients = &termClients{
 		configs: m.clients, fence: door, clients: map[string]kubernetes.Interface{},

@@ -55,9 +55,9 @@ type Status struct {
 	Warnings []string `json:"warnings,omitempty"`
 
 	// Troubles are the problems that the provider has reported with [ProviderEnv].ReportTrouble,
-	// and those of the four cloud controllers: rights that they lack, routes that cannot be listed,
-	// created or deleted, or whose conditions cannot be written, and informers that cannot list or
-	// watch any more. They are sorted by subject.
+	// and those of the four cloud controllers: rights that they or the events lack, routes that
+	// cannot be listed, created or deleted, or whose conditions cannot be written, and informers
+	// that cannot list or watch any more. They are sorted by subject.
 	Troubles []TroubleStatus `json:"troubles,omitempty"`
 
 	Election    election.Status    `json:"election"`

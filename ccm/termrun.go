@@ -467,10 +467,11 @@ func (t *termRun) idle(ctx context.Context) error {
 // hasClosed reports whether the fence has closed.
 func (t *termRun) hasClosed() bool { return t.fence.Cause() != nil }
 
-// reportTrouble reports a problem of the four cloud controllers, and its end with nil. Its begin is
-// an event. As with [termRecorder], an error after the close of the fence is no problem.
+// reportTrouble reports a problem of the four cloud controllers, or of what they need, and its end
+// with nil. Its begin is an event. As with [termRecorder], an error after the close of the fence is
+// no problem. The status has no problems of controllers without leader election.
 func (t *termRun) reportTrouble(subject string, cause error) {
-	if !t.hasClosed() && t.troubles.report(subject, cause) {
+	if t.provider != nil && !t.hasClosed() && t.troubles.report(subject, cause) {
 		t.warn("ControllerProblem", subject+": "+cause.Error())
 	}
 }

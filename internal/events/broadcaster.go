@@ -23,6 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/internal/printable"
+	"github.com/fxccm/fxccm/internal/rights"
 )
 
 const (
@@ -52,6 +53,8 @@ type Broadcaster struct {
 	// life ends when no more events are sent.
 	life context.Context
 	end  context.CancelFunc
+	// missing are the rights without which no event is written. Nil: they are not reported.
+	missing *rights.Missing
 
 	mu     sync.Mutex
 	closed bool
@@ -69,6 +72,12 @@ func New(client typedcorev1.EventsGetter, log klog.Logger) *Broadcaster {
 	}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
+}
+
+// ReportTo sets the function that is called for a missing right to write events, and with nil at
+// its end. It must be called before the first event.
+func (b *Broadcaster) ReportTo(trouble func(subject string, cause error)) {
+	b.missing = rights.NewMissing(trouble)
 }
 
 // Recorder records events of the named component. Events that are recorded after Close are dropped.
@@ -174,12 +183,21 @@ func (b *Broadcaster) sendOne(event *corev1.Event) {
 func (b *Broadcaster) post(result *record.EventCorrelateResult) error {
 	if result.Event.Count > 1 {
 		_, err := b.client.PatchWithEventNamespaceWithContext(b.life, result.Event, result.Patch)
+		b.wrote("permission to patch events", err)
 		if !apierrors.IsNotFound(err) {
 			return err
 		}
 	}
 	_, err := b.client.CreateWithEventNamespaceWithContext(b.life, result.Event)
+	b.wrote("permission to create events", err)
 	return err
+}
+
+// wrote notes whether a right is missing. A namespace that is being deleted accepts no events.
+func (b *Broadcaster) wrote(right string, err error) {
+	if b.missing != nil && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		b.missing.Wrote(right, "", err)
+	}
 }
 
 // mayRetry reports whether the API server may accept the event later, because it has not answered.

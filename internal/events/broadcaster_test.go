@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -161,6 +162,56 @@ func TestRecorder_EventRepeats_IsCounted(t *testing.T) {
 	if want := []string{"create", "patch", "patch"}; !slices.Equal(verbs, want) {
 		t.Errorf("requests %v, want %v", verbs, want)
 	}
+}
+
+func TestRecorder_RightIsMissing_IsReportedUntilItIsThere(t *testing.T) {
+	for _, verb := range []string{"create", "patch"} {
+		t.Run(verb, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var isGranted atomic.Bool
+				troubles := map[string]bool{}
+				b := events.New(sink{take: func(_ context.Context, used string) error {
+					if used != verb || isGranted.Load() {
+						return nil
+					}
+					return apierrors.NewForbidden(corev1.Resource("events"), "",
+						errors.New("no rule"))
+				}}, logr.Discard())
+				b.ReportTo(func(subject string, cause error) {
+					troubles[subject] = cause != nil
+				})
+				for range 2 {
+					record(b)
+				}
+				synctest.Wait()
+				if subject := "permission to " + verb + " events"; !troubles[subject] {
+					t.Errorf("reported are %v, want %q", troubles, subject)
+				}
+				isGranted.Store(true)
+				record(b)
+				b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "other"},
+					corev1.EventTypeNormal, "Synced", "node is synced")
+				b.Close()
+				for subject, is := range troubles {
+					if is {
+						t.Errorf("with the right, %q is reported", subject)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestRecorder_NamespaceIsBeingDeleted_IsNoMissingRight(t *testing.T) {
+	forbidden := apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("terminating"))
+	forbidden.ErrStatus.Details.Causes = []metav1.StatusCause{
+		{Type: corev1.NamespaceTerminatingCause},
+	}
+	b := events.New(sink{take: func(context.Context, string) error { return forbidden }},
+		logr.Discard())
+	b.ReportTo(func(subject string, cause error) { t.Errorf("%s: %v", subject, cause) })
+	record(b)
+	b.Close()
 }
 
 // growth returns by how many MiB the memory in use has grown during a function.
