@@ -22,7 +22,7 @@ type ObjectReporter interface {
 	LoadBalancerStatus() []LoadBalancerStatus
 	// NodeStatus returns an entry for each node that waits for its initialization. The provider
 	// writes the events about failed lookups of these nodes. The cloud-node-controller writes those
-	// about the others.
+	// about the others, and about nodes that cannot be written, which also replace an entry.
 	NodeStatus() []NodeStatus
 }
 
@@ -109,6 +109,9 @@ type NodeStatus struct {
 	// Since has the time at which the node was registered or, if it is initialized, of the first
 	// of consecutive failures.
 	Since time.Time `json:"since"`
+
+	// isFound: the cloud has the instance, so only the node controller knows what fails.
+	isFound bool
 }
 
 // The reasons of nodes in the status, beside those of events.
@@ -127,7 +130,7 @@ func troubledNodes(uninitialized []nodes.Waiting, initialized []nodes.Failing) [
 			reason = initializationFailed
 		}
 		waiting = append(waiting, NodeStatus{
-			Name: w.Name, Reason: reason, Message: w.Message, Since: w.Since,
+			Name: w.Name, Reason: reason, Message: w.Message, Since: w.Since, isFound: w.Found,
 		})
 	}
 	for _, f := range initialized {
@@ -177,12 +180,16 @@ func oldestFirst(a, b NodeStatus) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Name, b.Name))
 }
 
-// preferReported returns the provider's entries, and the others of nodes that it does not report.
+// preferReported returns the provider's entries, and the others of nodes that it does not report or
+// has found. It changes the provider's entries.
 func preferReported(reported, others []NodeStatus) []NodeStatus {
 	for _, other := range others {
-		if !slices.ContainsFunc(reported,
-			func(n NodeStatus) bool { return n.Name == other.Name }) {
+		i := slices.IndexFunc(reported, func(n NodeStatus) bool { return n.Name == other.Name })
+		switch {
+		case i < 0:
 			reported = append(reported, other)
+		case other.isFound:
+			reported[i] = other
 		}
 	}
 	return reported

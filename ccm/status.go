@@ -72,7 +72,7 @@ type Status struct {
 
 	// Nodes are the nodes that wait for their initialization, and those that cannot be updated,
 	// looked up or deleted, oldest first. The entries of a provider that is an [ObjectReporter]
-	// replace those of the node controllers.
+	// replace those of the node controllers, except of nodes that cannot be written.
 	Nodes []NodeStatus `json:"nodes,omitempty"`
 
 	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded

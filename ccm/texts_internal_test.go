@@ -68,3 +68,21 @@ func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
 		}
 	}
 }
+
+// The provider knows only that it has found the instance.
+func TestStatus_NodeCannotBeWritten_HasTheCauseAlsoIfTheProviderReportsIt(t *testing.T) {
+	all := preferReported(
+		[]NodeStatus{{Name: "denied", Reason: "Mine"}, {Name: "unknown", Reason: "Mine"}},
+		troubledNodes([]nodes.Waiting{
+			{Name: "denied", Failed: true, Message: "a webhook denies it", Found: true},
+			{Name: "unknown", Failed: true, Message: "503"},
+		}, nil))
+	for i, want := range []NodeStatus{
+		{Name: "denied", Reason: initializationFailed, Message: "a webhook denies it", isFound: true},
+		{Name: "unknown", Reason: "Mine"},
+	} {
+		if len(all) != 2 || all[i] != want {
+			t.Errorf("the entries are %+v, want %+v", all, want)
+		}
+	}
+}

@@ -802,7 +802,7 @@ var behaviors = []behavior{
 			waiting := w.record.Waiting()
 			return errors.Join(want("events", len(w.events("InitializationFailed")), 1),
 				want("few calls", w.count("metadata") <= 45, true),
-				want("waiting", len(waiting) == 1 &&
+				want("waiting", len(waiting) == 1 && waiting[0].Found &&
 					strings.Contains(waiting[0].Message, "policy.example.com"), true))
 		},
 	},

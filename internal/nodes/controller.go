@@ -291,6 +291,8 @@ func (c *Controller) sync(ctx context.Context, node *v1.Node) error {
 			klog.FromContext(ctx).Error(err, "Node not initialized; it is tried again",
 				"node", node.Name)
 		}
+		_, isOfWrite := errors.AsType[writeError](err)
+		state.Found = isOfWrite || errors.Is(err, errStale)
 		state.Failed, state.Message = true, printable.Text(err.Error(), maxText)
 	}
 	c.warn(node, err, &state.streak, now)

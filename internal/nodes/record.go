@@ -73,6 +73,8 @@ type Waiting struct {
 	// Failed: Message is the error of the last attempt.
 	Failed  bool
 	Message string
+	// Found: the attempt has found the instance, and the node could not be written.
+	Found bool
 	// Since has the time at which the node was registered.
 	Since time.Time
 }
