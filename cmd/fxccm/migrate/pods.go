@@ -13,6 +13,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 // occmPods returns the Pods that run OCCM.
@@ -145,12 +146,13 @@ func (m *migration) checkPods(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list OCCM's Pods: %w", err)
 	}
-	is := m.occm.container
-	added := map[string]bool{}
+	is, template := m.occm.container, m.occm.template.Spec
+	differing := map[string]bool{}
 	for _, pod := range pods {
 		at := slices.IndexFunc(pod.Spec.Containers,
 			func(c v1.Container) bool { return c.Name == is.Name })
 		if at < 0 {
+			differing["container "+is.Name] = true
 			continue
 		}
 		c := pod.Spec.Containers[at]
@@ -159,49 +161,82 @@ func (m *migration) checkPods(ctx context.Context) error {
 				"rollout of %s, or write into the template what an admission webhook has changed",
 				m.occm)
 		}
-		for _, from := range c.EnvFrom {
-			if !containsEqual(is.EnvFrom, from) {
-				added["variables of "+sourceOf(from)] = true
-			}
-		}
-		for _, env := range c.Env {
-			if !containsEqual(is.Env, env) {
-				added["variable "+env.Name] = true
-			}
-		}
-		for _, mount := range c.VolumeMounts {
-			if !slices.ContainsFunc(is.VolumeMounts, func(v v1.VolumeMount) bool {
-				return path.Clean(v.MountPath) == path.Clean(mount.MountPath) &&
-					v.Name == mount.Name
-			}) && path.Clean(mount.MountPath) != accountDir {
-				added["volume at "+mount.MountPath] = true
-			}
-		}
-		template := m.occm.template.Spec
-		for _, alias := range pod.Spec.HostAliases {
-			if !containsEqual(template.HostAliases, alias) {
-				added["host alias "+alias.IP] = true
-			}
-		}
-		for _, c := range pod.Spec.Containers {
-			if !slices.ContainsFunc(template.Containers,
-				func(t v1.Container) bool { return t.Name == c.Name }) {
-				added["container "+c.Name] = true
-			}
+		for _, name := range slices.Concat(
+			differences(c.EnvFrom, is.EnvFrom, func(from v1.EnvFromSource) string {
+				return "variables of " + sourceOf(from)
+			}),
+			differences(c.Env, is.Env, func(env v1.EnvVar) string { return "variable " + env.Name }),
+			differences(otherMounts(c), otherMounts(is), func(mount v1.VolumeMount) string {
+				return "volume at " + mount.MountPath
+			}),
+			differences(volumesOf(is, pod.Spec), volumesOf(is, template), func(v v1.Volume) string {
+				return "volume " + v.Name
+			}),
+			differences(pod.Spec.HostAliases, template.HostAliases, func(alias v1.HostAlias) string {
+				return "host alias " + alias.IP
+			}),
+			differences(running(pod.Spec), running(template), func(name string) string {
+				return "container " + name
+			}),
+		) {
+			differing[name] = true
 		}
 	}
-	if len(added) == 0 {
+	if len(differing) == 0 {
 		return nil
 	}
-	names := strings.Join(slices.Sorted(maps.Keys(added)), ", ")
+	names := strings.Join(slices.Sorted(maps.Keys(differing)), ", ")
 	if len(m.line.copyMetadata) > 0 {
-		m.add(Differs, "OCCM's Pods", "an admission webhook adds %s: it must do so for fxccm's "+
+		m.add(Differs, "OCCM's Pods", "an admission webhook changes %s: it must do so for fxccm's "+
 			"Pods, too", names)
 		return nil
 	}
-	m.add(Blocks, "OCCM's Pods", "they have what their template has not: %s. Finish the rollout of "+
-		"%s; if an admission webhook adds it, write it into the template, or name with "+
-		"--copy-metadata the annotations and labels that the webhook reads%s", names, m.occm,
+	m.add(Blocks, "OCCM's Pods", "they differ from their template: %s. Finish the rollout of %s; "+
+		"if an admission webhook changes the Pods, write the change into the template, or name "+
+		"with --copy-metadata the annotations and labels that the webhook reads%s", names, m.occm,
 		m.listMetadata())
 	return nil
+}
+
+// differences are the names of what only one of two lists has.
+func differences[T any](a, b []T, name func(T) string) []string {
+	var names []string
+	for _, lists := range [][2][]T{{a, b}, {b, a}} {
+		for _, one := range lists[0] {
+			if !containsEqual(lists[1], one) {
+				names = append(names, name(one))
+			}
+		}
+	}
+	return names
+}
+
+// otherMounts are the mounts of a container, without the token that the API server adds to Pods.
+func otherMounts(c v1.Container) []v1.VolumeMount {
+	return slices.DeleteFunc(slices.Clone(c.VolumeMounts), func(mount v1.VolumeMount) bool {
+		return path.Clean(mount.MountPath) == accountDir
+	})
+}
+
+// volumesOf are the volumes of a Pod that a container mounts.
+func volumesOf(c v1.Container, pod v1.PodSpec) []v1.Volume {
+	return slices.DeleteFunc(slices.Clone(pod.Volumes), func(volume v1.Volume) bool {
+		return !slices.ContainsFunc(c.VolumeMounts,
+			func(mount v1.VolumeMount) bool { return mount.Name == volume.Name })
+	})
+}
+
+// running are the names of the containers that run at the same time, with init containers that are
+// sidecars.
+func running(pod v1.PodSpec) []string {
+	var names []string
+	for _, c := range pod.InitContainers {
+		if ptr.Deref(c.RestartPolicy, "") == v1.ContainerRestartPolicyAlways {
+			names = append(names, c.Name)
+		}
+	}
+	for _, c := range pod.Containers {
+		names = append(names, c.Name)
+	}
+	return names
 }

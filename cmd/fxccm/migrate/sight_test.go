@@ -341,6 +341,25 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			})},
 			blocks: "container proxy",
 		},
+		"an injected sidecar among the init containers": {
+			more: []runtime.Object{injected(func(s *v1.PodSpec) {
+				s.InitContainers = append(s.InitContainers, v1.Container{
+					Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways),
+				})
+			})},
+			blocks: "container proxy",
+		},
+		"a variable that the running Pod does not have": {
+			change: addEnv(v1.EnvVar{Name: "OS_CLOUD", Value: "x"}),
+			more:   []runtime.Object{injected(func(*v1.PodSpec) {})},
+			blocks: "variable OS_CLOUD",
+		},
+		"another Secret in the running Pod": {
+			more: []runtime.Object{injected(func(s *v1.PodSpec) {
+				s.Volumes[0].VolumeSource = ofSecret("cloud-config-of-the-last-rollout")
+			})},
+			blocks: "volume conf",
+		},
 		"an injected volume": {
 			more: []runtime.Object{injected(func(s *v1.PodSpec) {
 				addVolume(s, "/vault/secrets", v1.VolumeSource{})
