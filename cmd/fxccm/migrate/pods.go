@@ -96,21 +96,18 @@ func (m *migration) checkOthers(ctx context.Context) error {
 	if err != nil || m.isHosted() {
 		return err // in another cluster these Pods serve that one
 	}
-	selector, err := metav1.LabelSelectorAsSelector(m.occm.selector)
-	if err != nil {
-		return err
-	}
-	for _, pod := range slices.DeleteFunc(pods, isManaged) {
-		if pod.Namespace == m.occm.Namespace && ownerOf(pod) == "" &&
-			pod.Annotations[v1.MirrorPodAnnotationKey] == "" &&
-			selector.Matches(labels.Set(pod.Labels)) {
-			continue // the workload adopts it
-		}
-		m.add(Blocks, "Pod "+pod.Name, "it runs OCCM, too: %s", describe(pod))
-	}
 	workloads, err := m.findOCCM(ctx, "")
 	if err != nil {
 		return err
+	}
+	known := append(slices.Clone(workloads), m.occm) // its name may be all that tells of OCCM
+	for _, pod := range pods {
+		isAlone := ownerOf(pod) == "" && pod.Annotations[v1.MirrorPodAnnotationKey] == ""
+		if !slices.ContainsFunc(known, func(w *workload) bool {
+			return w.selects(pod) && (isManaged(pod) || isAlone && w == m.occm) // it adopts the Pod
+		}) {
+			m.add(Blocks, "Pod "+pod.Name, "it runs OCCM, too: %s", describe(pod))
+		}
 	}
 	for _, w := range workloads {
 		if w.String() != m.occm.String() && w.replicas > 0 && !w.mayServeOther() {
@@ -118,6 +115,11 @@ func (m *migration) checkOthers(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (w *workload) selects(pod v1.Pod) bool {
+	selector, err := metav1.LabelSelectorAsSelector(w.selector)
+	return err == nil && pod.Namespace == w.Namespace && selector.Matches(labels.Set(pod.Labels))
 }
 
 // containsEqual compares as the API server does: nil and empty are equal.

@@ -610,6 +610,17 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			more: []runtime.Object{secondSet(withEnv("KUBERNETES_SERVICE_HOST", "192.0.2.1"), 1)},
 			url:  "https://keystone.example/v3",
 		},
+		"a Pod of a ReplicaSet without a Deployment": {
+			more: []runtime.Object{&v1.Pod{
+				ObjectMeta: metav1.ObjectMeta{
+					Namespace: "occm", Name: "occm-7d4b9-x", OwnerReferences: []metav1.OwnerReference{
+						{Kind: "ReplicaSet", Name: "occm-7d4b9", Controller: ptr.To(true)},
+					},
+				},
+				Spec: occmPod(nil).Spec,
+			}},
+			blocks: "belongs to a ReplicaSet, which fxccm migrate cannot stop",
+		},
 		"a static Pod, too": {
 			more: []runtime.Object{&v1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
