@@ -207,8 +207,7 @@ func (m *migration) checkAddress(ctx context.Context, authURL string) {
 		return // the login reports it
 	}
 	host, spec := address.Hostname(), m.occm.template.Spec
-	ip := net.ParseIP(host)
-	isLoopback := host == "localhost" || ip != nil && ip.IsLoopback()
+	isLoopback := isOwnHost(host)
 	for _, alias := range spec.HostAliases {
 		if !slices.ContainsFunc(alias.Hostnames, func(name string) bool {
 			return strings.EqualFold(name, host)
@@ -227,7 +226,7 @@ func (m *migration) checkAddress(ctx context.Context, authURL string) {
 	}
 	switch {
 	case !isLoopback:
-	case spec.HostNetwork && len(spec.Containers) == 1:
+	case spec.HostNetwork && len(running(spec)) == 1:
 		if !m.isOnNode(ctx) {
 			m.add(Blocks, "auth-url", "%s is an address of OCCM's node itself, and this machine "+
 				"is another one: run the command on a node with a Pod of OCCM, or give with "+
@@ -238,6 +237,16 @@ func (m *migration) checkAddress(ctx context.Context, authURL string) {
 		m.add(Blocks, "auth-url", "%s is an address of OCCM's Pod itself, which neither this "+
 			"machine nor fxccm's Pods have: write Keystone's own address", host)
 	}
+}
+
+// isOwnHost reports whether a connection to a host stays on the machine. Linux connects an
+// unspecified address to the loopback.
+func isOwnHost(host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback() || ip.IsUnspecified()
+	}
+	name := strings.TrimSuffix(strings.ToLower(host), ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
 // isOnNode reports whether this machine is a node with a Pod of OCCM or fxccm.

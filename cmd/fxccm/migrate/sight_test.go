@@ -539,6 +539,24 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			conf: at("127.0.0.1:5000"), blocks: "an address of OCCM's Pod itself",
 			url: "https://127.0.0.1:5000/v3",
 		},
+		"an unspecified address": {
+			conf: at("0.0.0.0:5000"), blocks: "an address of OCCM's Pod itself",
+			url: "https://0.0.0.0:5000/v3",
+		},
+		"a name below localhost": {
+			conf: at("keystone.LocalHost.:5000"), blocks: "an address of OCCM's Pod itself",
+			url: "https://keystone.LocalHost.:5000/v3",
+		},
+		"an address of a sidecar among the init containers": {
+			change: func(s *v1.PodSpec) {
+				s.HostNetwork = true
+				s.InitContainers = append(s.InitContainers, v1.Container{
+					Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways),
+				})
+			},
+			conf: at("127.0.0.1:5000"), blocks: "an address of OCCM's Pod itself",
+			url: "https://127.0.0.1:5000/v3",
+		},
 		"an address of the node": {
 			change: func(s *v1.PodSpec) { s.HostNetwork = true },
 			conf:   at("127.0.0.1:5000"), blocks: "an address of OCCM's node itself",
