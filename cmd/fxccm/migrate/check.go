@@ -201,7 +201,7 @@ func (m *migration) checkWorkload() {
 	}
 	if w.user() == 0 {
 		m.add(Differs, "user", "OCCM may run as root and fxccm does not: any user must be able to "+
-			"read the mounted files")
+			"read the files of host paths")
 	}
 	if n := len(w.template.Spec.InitContainers); n > 0 {
 		m.add(Differs, "init containers", "%d are not taken over", n)

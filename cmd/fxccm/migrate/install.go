@@ -192,6 +192,10 @@ func (m *migration) adaptPod(pod *v1.PodSpec) {
 	if user := m.occm.user(); user > 0 {
 		pod.SecurityContext.RunAsUser = &user
 	}
+	// Files of a Secret with a mode such as 0400 are root's, and readable by this group.
+	if pod.SecurityContext.FSGroup == nil && m.occm.user() == 0 {
+		pod.SecurityContext.FSGroup = pod.SecurityContext.RunAsGroup
+	}
 	m.adaptContainer(&pod.Containers[0])
 }
 

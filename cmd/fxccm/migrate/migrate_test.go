@@ -517,6 +517,35 @@ func TestCheck_BlockersAndDifferences_AreReported(t *testing.T) {
 	}
 }
 
+// The kubelet has the files of Secrets readable by the group of fsGroup, whatever their mode.
+func TestObjects_OCCMIsRoot_FxccmReadsItsSecrets(t *testing.T) {
+	for name, c := range map[string]struct {
+		context *v1.PodSecurityContext
+		want    *int64
+	}{
+		"root":         {nil, ptr.To[int64](65532)},
+		"another user": {&v1.PodSecurityContext{RunAsUser: ptr.To[int64](1001)}, nil},
+		"a group": {
+			&v1.PodSecurityContext{FSGroup: ptr.To[int64](1002)}, ptr.To[int64](1002),
+		},
+	} {
+		m := checked(t, occmPod(func(s *v1.PodSpec) { s.SecurityContext = c.context }), conf,
+			[]string{"--image=example.com/fxccm:v1"})
+		objects, err := m.objects(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d appsv1.Deployment
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(
+			objects[len(objects)-1].Object, &d); err != nil {
+			t.Fatal(err)
+		}
+		if got := d.Spec.Template.Spec.SecurityContext.FSGroup; !ptr.Equal(got, c.want) {
+			t.Errorf("%s: fsGroup is %d, want %d", name, ptr.Deref(got, 0), ptr.Deref(c.want, 0))
+		}
+	}
+}
+
 func TestObjects_HaveOCCMsSettings(t *testing.T) {
 	user := int64(1001)
 	m := checked(t, occmPod(func(s *v1.PodSpec) {
