@@ -248,15 +248,22 @@ func (m *migration) install(ctx context.Context, dryRun bool) error {
 	isRight := func(o *unstructured.Unstructured) bool {
 		return strings.Contains(o.GetKind(), "Role")
 	}
-	var rights []*unstructured.Unstructured
-	for _, object := range objects {
+	deployment := objects[len(objects)-1]
+	var rights, others []*unstructured.Unstructured
+	for _, object := range objects[:len(objects)-1] {
 		if isRight(object) {
 			rights = append(rights, object)
+		} else {
+			others = append(others, object)
 		}
 	}
 	err = deploy.Apply(ctx, m.served.Config, opts, rights...)
 	if err == nil {
-		err = deploy.Apply(ctx, m.Cluster.Config, opts, slices.DeleteFunc(objects, isRight)...)
+		err = deploy.Apply(ctx, m.Cluster.Config, opts, others...)
+	}
+	if err == nil {
+		opts.Force = true // "kubectl set image" may have changed it since an earlier apply
+		err = deploy.Apply(ctx, m.Cluster.Config, opts, deployment)
 	}
 	if err != nil {
 		return fmt.Errorf("install fxccm: %w", err)

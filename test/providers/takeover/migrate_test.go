@@ -21,6 +21,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm/ccmtest"
@@ -275,6 +276,7 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			m.want(0, []string{"already"}, apply...)
 			m.wantServed(plan...)
 
+			m.setImage("registry.example.com/fxccm:v2")
 			m.want(0, []string{"runs again"}, rollback...)
 			if now := m.spec(); !reflect.DeepEqual(now, spec) {
 				t.Errorf("after the rollback OCCM is %v, want %v", now, spec)
@@ -282,6 +284,8 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 			m.awaitOCCM()
 			m.want(0, []string{"Nothing to do"}, rollback...)
 			m.wantOnlyTags()
+			m.answer = "" // the dry run comes before the question
+			m.want(1, []string{"not confirmed"}, apply...)
 			refused, err := m.occm.cluster.Audit().All(
 				controlplane.ByUser("system:serviceaccount:"+c.namespace+":"+fxccmName),
 				func(r controlplane.AuditRecord) bool {
@@ -291,6 +295,19 @@ func TestMigrate_FromAnOCCM_AndBack(t *testing.T) {
 				t.Errorf("the API server has refused %v, %v", refused, err)
 			}
 		})
+	}
+}
+
+// setImage changes fxccm's image like "kubectl set image", as on the page.
+func (m *migrating) setImage(image string) {
+	t := m.machine.t
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"spec": {"template": {"spec": {"containers": [
+		{"name": "cloud-controller-manager", "image": %q}]}}}}`, image)
+	if _, err := m.machine.cluster.Admin.AppsV1().Deployments(m.ns).Patch(t.Context(), fxccmName,
+		types.StrategicMergePatchType, patch,
+		metav1.PatchOptions{FieldManager: "kubectl-set"}); err != nil {
+		t.Fatal(err)
 	}
 }
 
