@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	servicehelper "k8s.io/cloud-provider/service/helpers"
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
@@ -77,10 +78,16 @@ func (c *comparison) classes() servicelb.Classes {
 	return servicelb.Classes{Default: c.defaultLoadBalancer, Names: c.loadBalancerClasses}
 }
 
-// unserved says why the CCM does not serve a Service of type LoadBalancer; "" if it serves it.
+// unserved says why the CCM does not serve a Service of type LoadBalancer, or does not clean up
+// after one of another type; "" if it does, or if there is nothing to clean up.
 func (c *comparison) unserved(service *v1.Service) string {
 	switch class := service.Spec.LoadBalancerClass; {
-	case service.Spec.Type != v1.ServiceTypeLoadBalancer || c.classes().Serves(service):
+	case c.classes().Serves(service):
+		return ""
+	case service.Spec.Type != v1.ServiceTypeLoadBalancer:
+		if servicehelper.HasLBFinalizer(service) {
+			return "is not of type LoadBalancer, and its load balancer was not of a served class"
+		}
 		return ""
 	case class == nil:
 		return "has no load balancer class, and --default-load-balancer is false"

@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	servicehelper "k8s.io/cloud-provider/service/helpers"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/internal/servicelb"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -200,6 +202,12 @@ func TestPlan_OfACluster(t *testing.T) {
 		}))
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("others",
 		func(s *v1.Service) { s.Spec.LoadBalancerClass = ptr.To("example.com/other") }))
+	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("left",
+		func(s *v1.Service) {
+			s.Spec.Type = v1.ServiceTypeClusterIP
+			s.Finalizers = []string{servicehelper.LoadBalancerCleanupFinalizer}
+			s.Annotations = map[string]string{servicelb.ServedClass: "example.com/other"}
+		}))
 	system, err := w.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem,
 		metav1.GetOptions{})
 	if err != nil {
@@ -247,6 +255,8 @@ func TestPlan_OfACluster(t *testing.T) {
 	for _, c := range []struct{ service, flag, want string }{
 		{"others", "--cloud-config-strict", "is not in --load-balancer-classes"},
 		{"others", classes, "create load balancer"},
+		{"left", "--cloud-config-strict", "its load balancer was not of a served class"},
+		{"left", classes, "is not of type LoadBalancer.\n"},
 		{"planned", "--default-load-balancer=false", "--default-load-balancer is false"},
 	} {
 		stdout.Reset()
