@@ -36,7 +36,7 @@ demo: ## See two replicas run a cluster on a simulated OpenStack (FLEET=1: three
 	@mkdir -p $(BIN) && date +%s >$(DEMO_TIMES)
 	@$(MAKE) --no-print-directory controlplane
 	@date +%s >>$(DEMO_TIMES)
-	@$(MAKE) --no-print-directory programs
+	@$(MAKE) --no-print-directory $(if $(FLEET),program,programs)
 	@date +%s >>$(DEMO_TIMES)
 	@$(BIN)/fxccm-demo --binary $(BIN)/fxccm --embedded $(BIN)/fxccm-embedded $(if $(FLEET),--fleet) $(if $(CHECK),--check) \
 	  || code=$$?; set -- $$(cat $(DEMO_TIMES)) $$(date +%s); \

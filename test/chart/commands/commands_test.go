@@ -179,6 +179,16 @@ func TestMakeDemo_EndsOrFails_PrintsHowLongEachPartTook(t *testing.T) {
 	}
 }
 
+func TestMakeDemo_OfAFleet_BuildsNoHost(t *testing.T) {
+	for command, want := range map[string]bool{"make demo": true, "make demo FLEET=1": false} {
+		lines, err := recipes(t, command)
+		has := strings.Contains(strings.Join(lines, "\n"), "example/embedded")
+		if err != nil || has != want {
+			t.Errorf("%s builds the host that embeds: %t, %v, want %t", command, has, err, want)
+		}
+	}
+}
+
 // TestWorkflows_MakeTargets_Exist dry-runs make for each step of the workflows, which run
 // elsewhere.
 func TestWorkflows_MakeTargets_Exist(t *testing.T) {
