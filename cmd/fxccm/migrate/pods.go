@@ -92,11 +92,21 @@ func (m *migration) notFound(ctx context.Context) error {
 // checkOthers blocks if other workloads or Pods run OCCM for the cluster, too. They would take over
 // when the workload stops, or act at the same time if they have another lease.
 func (m *migration) checkOthers(ctx context.Context) error {
-	pods, err := m.occmPods(ctx)
-	if err != nil || m.isHosted() {
-		return err // in another cluster these Pods serve that one
-	}
 	workloads, err := m.findOCCM(ctx, "")
+	if err != nil {
+		return err
+	}
+	for _, w := range workloads {
+		connection := w.connection()
+		servesSame := connection == m.occm.connection() || connection == "" && !m.isHosted()
+		if w.String() != m.occm.String() && w.replicas > 0 && servesSame {
+			m.add(Blocks, w.String(), "it runs OCCM for this cluster, too: stop or delete it first")
+		}
+	}
+	if m.isHosted() {
+		return nil // a Pod without a workload serves the cluster that it runs in
+	}
+	pods, err := m.occmPods(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,11 +117,6 @@ func (m *migration) checkOthers(ctx context.Context) error {
 			return w.selects(pod) && (isManaged(pod) || isAlone && w == m.occm) // it adopts the Pod
 		}) {
 			m.add(Blocks, "Pod "+pod.Name, "it runs OCCM, too: %s", describe(pod))
-		}
-	}
-	for _, w := range workloads {
-		if w.String() != m.occm.String() && w.replicas > 0 && !w.mayServeOther() {
-			m.add(Blocks, w.String(), "it runs OCCM for this cluster, too: stop or delete it first")
 		}
 	}
 	return nil

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -70,17 +69,51 @@ func (w *workload) accountMount() string {
 	return ""
 }
 
-// mayServeOther reports whether the OCCM of a workload chooses its API server itself. Its arguments
-// may be inside those of another program, which starts it.
-func (w *workload) mayServeOther() bool {
-	return w.accountMount() != "" ||
-		slices.ContainsFunc(slices.Concat(w.container.Command, w.container.Args),
-			func(word string) bool {
-				return strings.Contains(word, "--kubeconfig") || strings.Contains(word, "--master")
-			}) ||
-		slices.ContainsFunc(w.container.Env, func(env v1.EnvVar) bool {
-			return slices.Contains(serverVariables, env.Name)
-		})
+// connection describes how the OCCM of a workload chooses its API server; "" if it uses that of its
+// Pods. Two workloads with the same description serve the same cluster. The arguments of OCCM may
+// be inside those of another program, which starts it.
+func (w *workload) connection() string {
+	var parts []any
+	files := []string{w.accountMount() + "/token"}
+	words := slices.Concat(w.container.Command, w.container.Args)
+	for i, word := range words {
+		if !strings.Contains(word, "--kubeconfig") && !strings.Contains(word, "--master") {
+			continue
+		}
+		if !strings.Contains(word, "=") && i+1 < len(words) {
+			word += "=" + words[i+1]
+		}
+		parts = append(parts, word)
+		_, file, _ := strings.Cut(word, "=")
+		files = append(files, file)
+	}
+	for _, env := range w.container.Env {
+		if slices.Contains(serverVariables, env.Name) {
+			parts = append(parts, env)
+		}
+	}
+	isOfNode := false
+	for _, mount := range w.container.VolumeMounts {
+		if !slices.ContainsFunc(files, func(file string) bool {
+			return strings.HasPrefix(file, path.Clean(mount.MountPath)+"/")
+		}) {
+			continue
+		}
+		for _, volume := range w.template.Spec.Volumes {
+			if volume.Name == mount.Name {
+				parts = append(parts, mount.SubPath, volume.VolumeSource)
+				isOfNode = volume.HostPath != nil
+			}
+		}
+	}
+	switch {
+	case len(parts) == 0:
+		return ""
+	case !isOfNode: // the names of Secrets and Services are those of the namespace
+		parts = append(parts, w.Namespace)
+	}
+	text, _ := json.Marshal(parts) // no error, because the API server has sent them
+	return string(text)
 }
 
 // isHosted reports whether OCCM's Pods run in another cluster than the one that OCCM serves.

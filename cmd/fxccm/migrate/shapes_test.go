@@ -654,7 +654,8 @@ func TestMigrate_AnotherOCCMOfTheNamespaceIsMigrated_Blocks(t *testing.T) {
 	first := shapes(t)["k0smotron"]
 	first.name = "occm-a"
 	second := first
-	second.name = "occm-b"
+	second.name, second.pod = "occm-b", *first.pod.DeepCopy()
+	second.pod.Volumes[1].VolumeSource = ofSecret("y-kubeconfig")
 	client := fake.NewClientset(append(first.objects, first.workload(), second.workload(),
 		occmPodIn("hosted", "occm-b-1", v1.PodTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: second.podLabels()}, Spec: second.pod,
@@ -706,6 +707,29 @@ func TestMigrate_AnotherOCCMOfTheNamespaceIsMigrated_Blocks(t *testing.T) {
 	wantBlocked("ConfigMap fxccm-migration")
 	if r, err := m.readRecord(t.Context()); r == nil || err != nil {
 		t.Errorf("the record of the first is %+v, %v", r, err)
+	}
+}
+
+// Both have the same kubeconfig. Without Pods, the second one does not act.
+func TestMigrate_AnotherOCCMOfTheHostedCluster_BlocksWhileItHasPods(t *testing.T) {
+	first := shapes(t)["k0smotron"]
+	first.name = "occm-a"
+	second := first
+	second.name = "occm-b"
+	for replicas, want := range []int{0, ExitBlocked} {
+		other := second.workload().(*appsv1.Deployment)
+		other.Spec.Replicas = ptr.To(int32(replicas))
+		client := fake.NewClientset(append(first.objects, first.workload(), other, &v1.Namespace{
+			ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: "c1"},
+		})...)
+		m, out := first.run(t, first.newCluster(t, client), true)
+		m.line.occm = "hosted/occm-a"
+		err := m.runCheck(t.Context())
+		text := strings.Join(strings.Fields(out.String()), " ")
+		has := strings.Contains(text, "Deployment hosted/occm-b it runs OCCM for this cluster, too")
+		if codeOf(err) != want || has != (want == ExitBlocked) {
+			t.Errorf("%d replicas: exit code %d, want %d:\n%s", replicas, codeOf(err), want, out)
+		}
 	}
 }
 

@@ -628,6 +628,12 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			more: []runtime.Object{secondSet(withEnv("KUBERNETES_SERVICE_HOST", "192.0.2.1"), 1)},
 			url:  "https://keystone.example/v3",
 		},
+		"a second DaemonSet with the same kubeconfig of the node": {
+			change: addArgs("--kubeconfig=/etc/pki/kubeconfig"),
+			args:   []string{"--occm=kube-system/ccm"},
+			more:   []runtime.Object{secondSet(addArgs("--kubeconfig", "/etc/pki/kubeconfig"), 1)},
+			blocks: "DaemonSet occm/second it runs OCCM for this cluster, too",
+		},
 		"a Pod of a ReplicaSet without a Deployment": {
 			more: []runtime.Object{&v1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
