@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -113,6 +114,7 @@ var hard = []string{
 	"|", ">", "%a", "@a", "`a`", "{{ .Values }}", "a\nb",
 	"a\n- b", "a\tb", "é", "\u2028", "yes", "n", "..",
 	"1.5m", "30s1m", "1m30s", "19", "4minutes", "0s", "0", "-1s", "1d", "9999999h",
+	"1500ms", "999999h",
 	"a..b", "A", "a_b", "/etc/../x", "/", "/a: b", "/a #b", strings.Repeat("a b ", 40),
 	strings.Repeat("a", 300),
 }
@@ -239,6 +241,10 @@ func wantFlags(t *testing.T, given string, object *unstructured.Unstructured) {
 				var d time.Duration
 				if d, err = time.ParseDuration(value); d == 0 {
 					err = errors.Join(err, errors.New("the program refuses 0"))
+				}
+				if name == "leader-elect-lease-duration" &&
+					(d%time.Second != 0 || d > math.MaxInt32*time.Second) {
+					err = errors.Join(err, errors.New("a lease has int32 seconds"))
 				}
 			}
 			if hasValue && value == "" || isNumber && err != nil ||
