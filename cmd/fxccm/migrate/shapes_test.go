@@ -602,6 +602,9 @@ func (s shape) apply(t *testing.T, cluster shapeCluster, client *fake.Clientset)
 	if err := m.runApply(t.Context()); err != nil {
 		t.Fatalf("apply: %v:\n%s", err, out)
 	}
+	if !strings.Contains(out.String(), "OpenStack was not compared") {
+		t.Errorf("apply without load balancers claims a comparison:\n%s", out)
+	}
 	if s.isHosted {
 		m, out := s.run(t, cluster, false)
 		err := m.runApply(t.Context())
