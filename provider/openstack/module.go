@@ -1,7 +1,9 @@
 package openstack
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 
 	"go.uber.org/fx"
 
@@ -10,9 +12,9 @@ import (
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 )
 
-// Module adds the provider to an fx app with ccm.Module. A *[cloudconf.Config] in the app is the
-// configuration; otherwise it is the file in ccm.Config. [Configure] adds options. With several
-// Managers in one app, [Provider] belongs into the Params of each.
+// Module adds the provider to an fx app with ccm.Module. A [cloudconf.Config] in the app, or a
+// *Config, is the configuration; otherwise it is the file in ccm.Config. [Configure] adds options.
+// With several Managers in one app, [Provider] belongs into the Params of each.
 var Module = fx.Module("provider/openstack", fx.Provide(ccm.AsProvider(fromApp)))
 
 const optionGroup = `group:"provider/openstack.options,flatten"`
@@ -25,17 +27,26 @@ func Configure(opts ...Option) fx.Option {
 type appParams struct {
 	fx.In
 
-	Config  *cloudconf.Config `optional:"true"`
-	Options []Option          `group:"provider/openstack.options"`
-	Graph   fx.DotGraph
+	Config    cloudconf.Config  `optional:"true"`
+	ConfigPtr *cloudconf.Config `optional:"true"`
+	Options   []Option          `group:"provider/openstack.options"`
+	Graph     fx.DotGraph
 }
 
 func fromApp(app appParams) (ccm.Provider, error) {
 	if err := fxinput.Dropped(app, app.Graph); err != nil {
 		return ccm.Provider{}, fmt.Errorf("provider/openstack: %w", err)
 	}
-	if app.Config != nil {
-		app.Options = append(app.Options, WithConfig(*app.Config))
+	given := app.ConfigPtr
+	if !reflect.ValueOf(app.Config).IsZero() {
+		if given != nil {
+			return ccm.Provider{}, errors.New(
+				"provider/openstack: the app has a Config and a *Config: keep one of them")
+		}
+		given = &app.Config
+	}
+	if given != nil {
+		app.Options = append(app.Options, WithConfig(*given))
 	}
 	return Provider(app.Options...), nil
 }

@@ -107,6 +107,7 @@ func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 	}
 	for name, configuration := range map[string]fx.Option{
 		"in the app": fx.Supply(&loaded.Config),
+		"as a value": fx.Supply(loaded.Config),
 		"configured": openstack.Configure(openstack.WithConfig(loaded.Config)),
 	} {
 		var given struct {
@@ -123,6 +124,16 @@ func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 		if err := given.Providers[0].Validate(ccm.DefaultConfig()); err != nil {
 			t.Errorf("%s: the configuration is not used: %v", name, err)
 		}
+	}
+}
+
+func TestModule_TwoConfigurations_AreAnError(t *testing.T) {
+	var cfg cloudconf.Config
+	cfg.Global.AuthURL = "https://keystone.example/v3"
+	err := fx.New(fx.NopLogger, ccm.Module, openstack.Module,
+		fx.Supply(ccm.DefaultConfig(), cfg, &cfg)).Err()
+	if err == nil || !strings.Contains(err.Error(), "keep one of them") {
+		t.Errorf("got %v", err)
 	}
 }
 
