@@ -78,6 +78,7 @@ func (m *migration) check(ctx context.Context, dir string) error {
 	if err := m.readArguments(ctx); err != nil {
 		return err
 	}
+	m.checkPort()
 	m.checkUser(ctx)
 	if err := m.checkOthers(ctx); err != nil {
 		return err
@@ -127,6 +128,15 @@ func (m *migration) readArguments(ctx context.Context) error {
 		m.line.files[m.inContainer(m.settings.Config.CloudProvider.ConfigFile)] = m.line.cloudConfig
 	}
 	return m.chooseServed(ctx)
+}
+
+// checkPort blocks if fxccm, which is not root, cannot bind OCCM's port of the node.
+func (m *migration) checkPort() {
+	port := m.settings.Serving.SecurePort
+	if m.occm.template.Spec.HostNetwork && port > 0 && port < 1024 {
+		m.add(Blocks, "--secure-port", "fxccm does not run as root, and only root may bind port %d "+
+			"of a node: set another port in OCCM's arguments", port)
+	}
 }
 
 // find finds the workload of OCCM. It must be the only one.

@@ -236,6 +236,13 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			change: all(withNodeNetwork, addArgs("--bind-address=127.0.0.1")),
 			url:    "https://keystone.example/v3", reports: "--bind-address=127.0.0.1 kept",
 		},
+		"a port of root on the node": {
+			change: all(withNodeNetwork, addArgs("--secure-port=443")),
+			blocks: "only root may bind port 443",
+		},
+		"a port of root in the Pod": {
+			change: addArgs("--secure-port=443"), url: "https://keystone.example/v3",
+		},
 		"a loopback of the Pod": {
 			change: addArgs("--bind-address", "::1"), url: "https://keystone.example/v3",
 			reports: "--bind-address=::1 left out: fxccm binds all addresses of the Pod",
