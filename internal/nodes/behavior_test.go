@@ -807,7 +807,7 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A node to which patches do not apply is looked up with growing pauses", "", "",
+		"The pauses between the lookups of a node grow while its patches are refused", "", "",
 		func(w *world) error {
 			stale := apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", "", 0,
 				false)

@@ -1059,7 +1059,7 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A clean-up after another cloud controller manager, whose end a stop interrupts, is finished by the next run",
+		"The next run finishes a clean-up after another cloud controller manager that a stop interrupts",
 		"", "",
 		func(w *world) error {
 			m := w.start(onlyDefault)
@@ -1369,7 +1369,7 @@ var behaviors = []behavior{
 		},
 	},
 	{
-		"A clean-up of a Service that went to another class, whose end a stop interrupts, is finished by the next run",
+		"The next run finishes a clean-up that a stop interrupts, of a Service that went to another class",
 		"kubernetes/kubernetes#78954", "balancers: got 1, want 0",
 		func(w *world) error {
 			m := w.start(onlyDefault)

@@ -258,8 +258,8 @@ func TestCloud_QuotasOfItsProject_AreMeasured(t *testing.T) {
 	cloud.Initialize(nil, nil)
 	cloud.Initialize(nil, nil)
 	const head = "# HELP fxccm_openstack_quota_limit How many of a resource the project may have. " +
-		"There is no series without a limit, or if the cloud does not tell it. It is read every " +
-		"30 minutes.\n# TYPE fxccm_openstack_quota_limit gauge\n"
+		"A resource without a limit, or whose limit the cloud does not report, has no series. " +
+		"The limit is read every 30 minutes.\n# TYPE fxccm_openstack_quota_limit gauge\n"
 	measured := func(floatingIPs int) string {
 		return head + fmt.Sprintf(
 			"fxccm_openstack_quota_limit{manager=\"m\",region=\"RegionOne\",resource=\"floatingip\"} %d\n"+

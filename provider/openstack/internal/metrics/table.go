@@ -75,8 +75,8 @@ func (c *collectors) addObjects() {
 				"Service requests it again.",
 		})
 	c.quotaLimit = c.Gauge("fxccm_openstack_quota_limit",
-		"How many of a resource the project may have. There is no series without a limit, or if "+
-			"the cloud does not tell it. It is read every 30 minutes.",
+		"How many of a resource the project may have. A resource without a limit, or whose limit "+
+			"the cloud does not report, has no series. The limit is read every 30 minutes.",
 		metrics.ManagerLabel(), regionLabel(), resourceLabel())
 	c.quotaUsed = c.Gauge("fxccm_openstack_quota_used",
 		"How many of a resource the project has, whoever created them.",
