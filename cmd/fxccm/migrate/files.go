@@ -74,6 +74,14 @@ func (m *migration) imageDirs() []string {
 		if strings.HasSuffix(at, homeClouds) {
 			dirs = append(dirs, at)
 		}
+		if m.occm.isOfNode(mount) { // only the node knows whether the folder has the file
+			switch {
+			case strings.HasSuffix(at, path.Dir(homeClouds)):
+				dirs = append(dirs, path.Join(at, path.Base(homeClouds)))
+			case at == "/root" || path.Dir(at) == "/home":
+				dirs = append(dirs, at+homeClouds)
+			}
+		}
 		for _, file := range append(m.occm.itemsAt(mount), at) {
 			dir := path.Dir(file)
 			isHome := strings.HasSuffix(dir, homeClouds)
@@ -83,6 +91,12 @@ func (m *migration) imageDirs() []string {
 		}
 	}
 	return dirs
+}
+
+func (w *workload) isOfNode(mount v1.VolumeMount) bool {
+	return slices.ContainsFunc(w.template.Spec.Volumes, func(volume v1.Volume) bool {
+		return volume.Name == mount.Name && volume.HostPath != nil
+	})
 }
 
 // itemsAt are the paths in OCCM's container of the files that the volume of a mount lists.

@@ -448,6 +448,24 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 			})},
 			blocks: "fxccm has another home directory", url: "https://theirs.example/v3",
 		},
+		"a home directory of the node": {
+			change: all(withHostPath("/root"),
+				func(s *v1.PodSpec) { addVolume(s, "/etc/openstack", ofSecret("clouds")) }),
+			conf: cloudsConf,
+			more: []runtime.Object{secretOf("clouds", map[string]string{
+				"clouds.yaml": cloudsAt("https://theirs.example/v3"),
+			})},
+			blocks: "--file=/root/.config/openstack/clouds.yaml=FILE",
+		},
+		"a folder of settings of the node": {
+			change: all(withHostPath("/home/occm/.config"),
+				func(s *v1.PodSpec) { addVolume(s, "/etc/openstack", ofSecret("clouds")) }),
+			conf: cloudsConf,
+			more: []runtime.Object{secretOf("clouds", map[string]string{
+				"clouds.yaml": cloudsAt("https://theirs.example/v3"),
+			})},
+			blocks: "--file=/home/occm/.config/openstack/clouds.yaml=FILE",
+		},
 		"a file in the image's working directory": {
 			change: mountFile("/clouds.yaml", "clouds"), conf: cloudsConf,
 			more: []runtime.Object{secretOf("clouds", map[string]string{
