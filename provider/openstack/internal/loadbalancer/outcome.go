@@ -2,9 +2,9 @@ package loadbalancer
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -42,11 +42,18 @@ func (r *reconciler) stillRefused() error {
 	pause := last.until.Sub(r.of.config.Clock.Now())
 	if r.repair || r.mode.nodes || last.annotated == nil || pause <= 0 ||
 		!r.requestsSame(last.service) ||
-		!maps.Equal(last.annotated.Annotations, r.service.Annotations) {
+		*last.annotated != digestOf(r.service.Annotations) {
 		r.state.refusal = refusal{}
 		return nil
 	}
 	return retryAfter(pause, "%s", last.message)
+}
+
+// A digest is equal for equal annotations.
+type digest [sha256.Size]byte
+
+func digestOf(annotations map[string]string) digest {
+	return sha256.Sum256(fmt.Appendf(nil, "%q", annotations))
 }
 
 // notReadyFor is how long the Service has not been served; 0 if it was served until now.

@@ -71,8 +71,8 @@ type reconciler struct {
 	settings settings.Settings
 	found    found
 	notes    *notifier
-	// annotated is the Service after an annotation was written to it; nil for none.
-	annotated *v1.Service
+	// annotated is the digest of the annotations after one was written; nil for none.
+	annotated *digest
 	// arePlaced: placeNodes was called. Then nodes are those in the region, unplaced are those
 	// whose region is unknown, and addresses are those of the servers of both; nil if each node has
 	// what it reports.

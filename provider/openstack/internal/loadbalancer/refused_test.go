@@ -8,14 +8,18 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"weak"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	kuberuntime "k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/cloud-provider/api"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -219,6 +223,46 @@ func TestRefused_SettingIsCorrectedMeanwhile_IsTriedAtOnce(t *testing.T) {
 	if err := c.attend(now, 10*time.Second, service, node); err != nil {
 		t.Errorf("after the correction: %v", err)
 	}
+}
+
+// An API server may answer each patch with another object of megabytes.
+func TestRefused_APIServerAnsweredThePatchOfAnnotations_AnswerIsNotKept(t *testing.T) {
+	t.Parallel()
+	s, now := newTickingSite(t)
+	s.defaults.LoadBalancer.SubnetID = s.subnet
+	apart := s.AddNetwork(openstacktest.Network{Name: "apart", External: true})
+	s.AddSubnet(openstacktest.Subnet{NetworkID: apart, CIDR: "198.51.100.0/24"})
+	c, node := s.begin("cluster-1", s.kube), s.addNode("a")
+	service := s.addService("web", 80)
+	annotations("floating-network-id", apart)(service)
+	s.update(service)
+	var answers []weak.Pointer[v1.Service]
+	s.kube.PrependReactor("patch", "services",
+		func(action clienttesting.Action) (bool, kuberuntime.Object, error) {
+			if action.GetSubresource() != "" {
+				return false, nil, nil
+			}
+			found, err := s.kube.Tracker().Get(action.GetResource(), service.Namespace, service.Name)
+			if err != nil {
+				return true, nil, err
+			}
+			answer := found.DeepCopyObject().(*v1.Service)
+			answers = append(answers, weak.Make(answer))
+			return true, answer, nil
+		})
+	if err := c.attend(now, 20*time.Second, service, node); err == nil {
+		t.Fatal("the Service is served with the wrong network")
+	}
+	if len(answers) == 0 {
+		t.Fatal("no annotation was written")
+	}
+	runtime.GC()
+	for _, answer := range answers {
+		if answer.Value() != nil {
+			t.Error("the answer is kept")
+		}
+	}
+	runtime.KeepAlive(c)
 }
 
 // A failure that may pass is no refusal: it is tried again within seconds.

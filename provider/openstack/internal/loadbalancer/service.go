@@ -38,7 +38,8 @@ func (r *reconciler) announce(ctx context.Context) error {
 	}
 	annotated, err := r.of.annotate(ctx, r.service, want)
 	if annotated != nil {
-		r.annotated = annotated
+		now := digestOf(annotated.Annotations)
+		r.annotated = &now
 	}
 	return err
 }

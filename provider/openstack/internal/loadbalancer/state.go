@@ -59,9 +59,11 @@ type serviceState struct {
 
 // refusal is how a reconcile ended.
 type refusal struct {
-	// service is what was refused. annotated is the same after the reconcile wrote annotations; nil
-	// if it wrote none.
-	service, annotated *v1.Service
+	// service is what was refused.
+	service *v1.Service
+	// annotated is the digest of its annotations after the reconcile wrote some; nil if it wrote
+	// none. The answer to a patch is not kept: it counts for no limit of a fleet.
+	annotated *digest
 	// until is when the cloud is asked again.
 	until   time.Time
 	message string
