@@ -125,10 +125,22 @@ type seenInstance struct {
 // intervals of the node controllers.
 const seenLife = 24 * time.Hour
 
+// mostKept is how many instances, answers and results are kept, several times as many as a large
+// cluster has nodes. The API server of a tenant may report new nodes without an end.
+const mostKept = 30_000
+
 // see records a call for an instance. It is called with the lock held.
 func (i *Instances) see(s subject, now time.Time) {
 	if !i.isUnmatched(s) {
 		i.seen[s.key()] = seenInstance{s.id, nodeNameOf(s), now}
+	}
+	if max(len(i.seen), len(i.told), len(i.results)) > mostKept {
+		// Those that are still needed are looked up again, and their absences confirmed again.
+		clear(i.seen)
+		clear(i.matched)
+		clear(i.told)
+		clear(i.results)
+		i.guard.Forget(now)
 	}
 	if now.Sub(i.swept) < seenLife/24 {
 		return
