@@ -149,7 +149,8 @@ func troubledNodes(uninitialized []nodes.Waiting, initialized []nodes.Failing) [
 const maxName = 253
 
 // shortNodes and shortBalancers return copies of reports with short and printable texts. Names may
-// come from informers of the host, whose objects are not checked, and from the cloud.
+// come from informers of the host, whose objects are not checked, and from the cloud, as may
+// addresses and the IDs in requests.
 func shortNodes(all []NodeStatus) []NodeStatus {
 	all = slices.Clone(all)
 	for i := range all {
@@ -172,6 +173,22 @@ func shortBalancers(all []LoadBalancerStatus) []LoadBalancerStatus {
 			*name = printable.Text(*name, maxName)
 		}
 		lb.Message = printable.Text(lb.Message, maxReason)
+		lb.Addresses = shortTexts(lb.Addresses, maxName)
+		lb.Drift = shortTexts(lb.Drift, maxReason)
+		lb.Requests = slices.Clone(lb.Requests)
+		for at := range lb.Requests {
+			request := &lb.Requests[at]
+			request.Request = printable.Text(request.Request, maxReason)
+			request.Result = printable.Text(request.Result, maxName)
+		}
+	}
+	return all
+}
+
+func shortTexts(all []string, characters int) []string {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i] = printable.Text(all[i], characters)
 	}
 	return all
 }

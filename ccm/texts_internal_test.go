@@ -46,17 +46,26 @@ func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
 	long := strings.Repeat("a.\x1b", 1<<20)
 	lb := shortBalancers([]LoadBalancerStatus{{
 		Namespace: long, Service: long, Reason: long, ID: long, Name: long,
-		ProvisioningStatus: long, OperatingStatus: long,
+		ProvisioningStatus: long, OperatingStatus: long, Addresses: []string{long},
+		Drift: []string{long}, Requests: []CloudRequest{{Request: long, Result: long}},
 	}})[0]
 	call := newActivity("call ", inflight.Activity{Name: "LoadBalancer.Ensure", Object: long})
 	for what, name := range map[string]string{
 		"node":      troubledNodes([]nodes.Waiting{{Name: long}}, nil)[0].Name,
 		"namespace": lb.Namespace, "Service": lb.Service, "reason": lb.Reason, "ID": lb.ID,
 		"load balancer": lb.Name, "provisioning status": lb.ProvisioningStatus,
-		"operating status": lb.OperatingStatus,
+		"operating status": lb.OperatingStatus, "address": lb.Addresses[0],
+		"result": lb.Requests[0].Result,
 	} {
 		if len(name) > maxName+3 || strings.ContainsRune(name, '\x1b') {
 			t.Errorf("%s: %d bytes, %.100q", what, len(name), name)
+		}
+	}
+	for what, text := range map[string]string{
+		"drift": lb.Drift[0], "request": lb.Requests[0].Request,
+	} {
+		if len(text) > maxReason+3 || strings.ContainsRune(text, '\x1b') {
+			t.Errorf("%s: %d bytes, %.100q", what, len(text), text)
 		}
 	}
 	if len(call.Object) > maxActivity+3 || strings.ContainsRune(call.String(), '\x1b') {
