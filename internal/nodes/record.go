@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/internal/rights"
 )
 
@@ -111,7 +112,8 @@ func (r *Record) Failing() []Failing {
 func (r *Record) failed(node *v1.Node, at job, reason string, err error, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failing[failingKey{node.UID, at}] = Failing{node.Name, reason, err.Error(), since}
+	text := printable.Text(err.Error(), maxText)
+	r.failing[failingKey{node.UID, at}] = Failing{node.Name, reason, text, since}
 }
 
 // recovered notes that a job does not fail any more, or that the node is gone.

@@ -5,12 +5,19 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // ProviderName is the name of the provider and the scheme of its provider IDs.
 const ProviderName = "openstack"
 
 const scheme = ProviderName + "://"
+
+// maxPart limits the region and the ID in a provider ID, in bytes, to the name of a region in
+// Keystone. Caches and errors keep both, and the API server of a tenant may send megabytes.
+// maxShown is how many characters of a text of a Node are in an error.
+const maxPart, maxShown = 255, 100
 
 // ProviderID is a node's spec.providerID: openstack:///<id> or openstack://<region>/<id>.
 type ProviderID struct {
@@ -41,6 +48,10 @@ func ParseProviderID(text string) (ProviderID, error) {
 	if !found || id == "" || strings.Contains(id, "/") {
 		return ProviderID{}, malformedProviderID(text)
 	}
+	if len(region) > maxPart || len(id) > maxPart {
+		return ProviderID{}, fmt.Errorf("provider ID %q has more than %d bytes in a part",
+			printable.Text(text, maxShown), maxPart)
+	}
 	if normalized, ok := parseUUID(id); ok {
 		id = normalized
 	}
@@ -49,7 +60,7 @@ func ParseProviderID(text string) (ProviderID, error) {
 
 func malformedProviderID(text string) error {
 	return fmt.Errorf("provider ID %q must have the form %s<region>/<id> or %s/<id>",
-		text, scheme, scheme)
+		printable.Text(text, maxShown), scheme, scheme)
 }
 
 // parseUUID reads a UUID in the form 8-4-4-4-12 and returns it in lower case: IDs are compared as

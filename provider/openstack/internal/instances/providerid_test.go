@@ -40,6 +40,18 @@ func TestParseProviderID_Malformed_IsAnErrorThatQuotesIt(t *testing.T) {
 	}
 }
 
+func TestParseProviderID_Long_IsAShortError(t *testing.T) {
+	long := strings.Repeat("\x1b", 1<<20)
+	for _, text := range []string{
+		long, "aws:///" + long, scheme + "/" + long, scheme + long + "/" + someUUID, "/a/" + long,
+	} {
+		if _, err := ParseProviderID(text); err == nil || len(err.Error()) > 300 ||
+			strings.ContainsRune(err.Error(), '\x1b') {
+			t.Errorf("the error about %d bytes is %.400v", len(text), err)
+		}
+	}
+}
+
 func FuzzProviderID(f *testing.F) {
 	for _, text := range []string{
 		"openstack:///" + someUUID, "openstack://RegionOne/" + someUUID, "/id", "region/id",

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cloud-provider/node/helpers"
 
 	"github.com/fxccm/fxccm/internal/members"
+	"github.com/fxccm/fxccm/internal/printable"
 	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack/internal/events"
 )
@@ -49,21 +50,24 @@ func (i *Instances) reportOf(node *v1.Node) Report {
 		Message: "the node controller has not looked up the server of the node yet",
 		Since:   node.CreationTimestamp.Time,
 	}
-	failed, ok := i.results[node.Name]
+	last, ok := i.results[node.Name]
 	switch {
 	case !ok:
-	case failed.err == nil:
+	case last.failure == "":
 		report.Message = "OpenStack has returned the server; the node controller updates the node"
 	default:
-		report.Reason, report.Message = nodeReason(failed.err), textOf(failed.err)
+		report.Reason, report.Message = last.failure, last.text
 	}
 	return report
 }
 
-// lookupResult is the result of the last lookup for a node; err is nil after a success.
+// lookupResult is the result of the last lookup for a node. It keeps a short text of an error, in
+// which fields of the node and of servers may be.
 type lookupResult struct {
-	err error
-	at  time.Time
+	// failure is the cause, and text is for people; both are empty after a success.
+	failure events.Reason
+	text    string
+	at      time.Time
 	// failingSince is the time of the first of consecutive failures, told the time of the last
 	// event, and reason the reason of that event.
 	failingSince, told time.Time
@@ -92,7 +96,7 @@ func (i *Instances) NoteResult(
 	if wanted, ok := node.Annotations[api.AnnotationAlphaProvidedIPAddr]; ok && err == nil {
 		if _, mismatch := helpers.GetNodeAddressesFromNodeIP(wanted,
 			found.NodeAddresses); mismatch != nil {
-			err = fmt.Errorf("%w: it is %s", errNodeIP, wanted)
+			err = fmt.Errorf("%w: it is %s", errNodeIP, printable.Text(wanted, maxShown))
 			if len(i.config.Networking.InternalNetworkNames) > 0 {
 				err = fmt.Errorf("%w, or in a network that internal-network-name of cloud.conf "+
 					"leaves out", err)
@@ -107,7 +111,10 @@ func (i *Instances) NoteResult(
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	result := i.results[node.Name]
-	result.err, result.at = err, i.config.Clock.Now()
+	result.failure, result.text, result.at = "", "", i.config.Clock.Now()
+	if err != nil {
+		result.failure, result.text = nodeReason(err), textOf(err)
+	}
 	switch {
 	case err == nil && !isNew:
 		delete(i.results, node.Name)
@@ -143,11 +150,11 @@ func (i *Instances) recordFailure(node *v1.Node, result *lookupResult) {
 	if result.failingSince.IsZero() {
 		result.failingSince = result.at
 	}
-	reason := nodeReason(result.err)
-	if reason == events.LookupFailed && result.at.Sub(result.failingSince) < lookupEventDelay {
+	isShort := result.at.Sub(result.failingSince) < lookupEventDelay
+	if result.failure == events.LookupFailed && isShort {
 		return
 	}
-	i.warn(node, result, reason, "The node cannot be initialized: "+textOf(result.err))
+	i.warn(node, result, result.failure, "The node cannot be initialized: "+result.text)
 }
 
 // warn writes an event, unless a recent one has the same reason.

@@ -1,6 +1,7 @@
 package instances
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -130,6 +131,36 @@ func TestEvents_NameOfTheFlavorIsNoLabelValue_NewNodeHasOneEventWithBoth(t *test
 
 // A new server has taken over the name of a node, whose provider ID stays. The lists of servers
 // show it without a further request.
+// Results are kept for a day, and a tenant's API server may report a new node each second.
+func TestNoteResult_NodeHasLongTexts_AreNotKept(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for name, change := range map[string]func(w *world, node *v1.Node){
+		"a provider ID": func(_ *world, node *v1.Node) { node.Spec.ProviderID = "openstack:///" + long },
+		"an address": func(w *world, node *v1.Node) {
+			w.addServer("new")
+			node.Annotations = map[string]string{api.AnnotationAlphaProvidedIPAddr: long}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, node := newWorld(t), newNode("new")
+			change(w, node)
+			_, err := w.InstanceMetadata(within(t), node)
+			t.Logf("the lookup returned %.300v", err)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if kept := fmt.Sprintf("%+v", w.results["new"]); w.results["new"].failure == "" ||
+				len(kept) > 4<<10 {
+				t.Errorf("%d bytes are kept: %.300s", len(kept), kept)
+			}
+			for key := range w.seen {
+				if len(key) > 1<<10 {
+					t.Errorf("a key of %d bytes is kept", len(key))
+				}
+			}
+		})
+	}
+}
+
 func TestEvents_ServerIsReplaced_EventNamesBothIDs(t *testing.T) {
 	w := newWorld(t)
 	nodes := w.addNodes(40)
