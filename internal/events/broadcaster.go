@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,9 +35,9 @@ const (
 	maxQueued  = 1000
 	maxTries   = 12
 	retryPause = 10 * time.Second
-	// maxMessage limits the message of an event in characters, and maxObject the reference to its
-	// object in bytes. The correlator keeps thousands of both, and the objects may be those of a
-	// hostile API server.
+	// maxMessage limits the message of an event, and maxObject the reference to its object, in
+	// bytes. The correlator keeps thousands of objects with nine messages of each, and the objects
+	// may be those of a hostile API server.
 	maxMessage, maxObject = 1024, 1024
 	// maxName limits each name in the log, in characters, to that of a Kubernetes object.
 	maxName = 253
@@ -241,7 +242,7 @@ func (r recorder) WithLogger(log klog.Logger) record.EventRecorderLogger {
 func (r recorder) record(
 	about runtime.Object, annotations map[string]string, eventType, reason, message string,
 ) {
-	message = printable.Text(message, maxMessage)
+	message = short(message)
 	object, err := reference.GetReference(scheme.Scheme, about)
 	if err != nil {
 		r.log.Error(err, "Event dropped, because its object has no reference", "object",
@@ -271,6 +272,16 @@ func (r recorder) record(
 		event.Name = recordutil.GenerateEventName(object.Name, now.UnixNano())
 		r.broadcaster.add(event, r.log)
 	}
+}
+
+// short returns a printable message of at most maxMessage.
+func short(message string) string {
+	const dots = "..."
+	message = printable.Text(message, maxMessage-len(dots))
+	if len(message) <= maxMessage {
+		return message
+	}
+	return strings.ToValidUTF8(message[:maxMessage-len(dots)], "") + dots
 }
 
 // inLog returns an event for a line of the log. Names may be of any length and have any characters.

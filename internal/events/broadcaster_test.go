@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
@@ -281,19 +282,28 @@ func TestRecorder_TextsOfAHostileAPIServerAreLong_AreNotKept(t *testing.T) {
 }
 
 func TestRecorder_MessageIsLongAndUnprintable_IsSentShort(t *testing.T) {
-	var sent string
+	const most = 1024
+	var sent []string
 	b := events.New(sink{
 		take: func(context.Context, string) error { return nil },
 		answer: func(event *corev1.Event) *corev1.Event {
-			sent = event.Message
+			sent = append(sent, event.Message)
 			return event
 		},
 	}, logr.Discard())
-	b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
-		corev1.EventTypeWarning, "Failed", "a\x1b[2J"+strings.Repeat("x", 1<<20))
+	for _, letter := range []string{"x", "\U0001f642"} { // of one byte and of four
+		b.Recorder("test").Event(&corev1.ObjectReference{Kind: "Node", Name: "n"},
+			corev1.EventTypeWarning, "Failed", "a\x1b[2J"+strings.Repeat(letter, 1<<20))
+	}
 	b.Close()
-	if len(sent) > 2048 || !strings.HasPrefix(sent, "a [2Jx") {
-		t.Errorf("the message has %d bytes: %.50q", len(sent), sent)
+	if len(sent) != 2 {
+		t.Fatalf("%d events were sent, want 2", len(sent))
+	}
+	for _, message := range sent {
+		if len(message) > most || !utf8.ValidString(message) ||
+			!strings.HasPrefix(message, "a [2J") || !strings.HasSuffix(message, "...") {
+			t.Errorf("the message has %d bytes: %.50q", len(message), message)
+		}
 	}
 }
 
