@@ -323,8 +323,15 @@ func (m *meter) begin(
 		*single += n
 		return m.check(*single)
 	}
-	if r.Method != http.MethodGet || !isCollection(strings.TrimPrefix(r.URL.Path, m.prefix)) {
-		return count, false, false
+	parts := resourceOf(strings.TrimPrefix(r.URL.Path, m.prefix))
+	if r.Method != http.MethodGet || !isCollection(parts) {
+		if len(parts) == 0 {
+			return count, false, false
+		}
+		return func(n int64) error {
+			*single += n
+			return m.checkObject(*single)
+		}, false, false
 	}
 	query := r.URL.Query()
 	isWatch = query.Get("watch") == "true" || query.Get("watch") == "1"
@@ -392,6 +399,19 @@ func (m *meter) check(bytes int64) error {
 	return err
 }
 
+// largestObject limits one object, or the answer to its write, to several times what etcd stores.
+// Clients keep some of them, such as Leases.
+const largestObject = 8 << 20
+
+func (m *meter) checkObject(bytes int64) error {
+	if bytes <= largestObject {
+		return m.check(bytes)
+	}
+	err := fmt.Errorf("an object of the cluster has more than %d bytes", largestObject)
+	m.exceeded(err)
+	return err
+}
+
 func (m *meter) answered() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -417,18 +437,22 @@ func (m *meter) slowed() bool {
 	return time.Since(m.slowedAt) < time.Minute
 }
 
-// isCollection reports whether a path below the API server's address is that of a list of objects.
-// A single object does not count, because clients do not keep it.
-func isCollection(path string) bool {
+// resourceOf returns the parts of a path below the version of its API, such as "nodes" and a name.
+// It is empty for other paths, such as those of discovery.
+func resourceOf(path string) []string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch parts[0] {
 	case "api":
-		parts = parts[min(2, len(parts)):]
+		return parts[min(2, len(parts)):]
 	case "apis":
-		parts = parts[min(3, len(parts)):]
-	default:
-		return false
+		return parts[min(3, len(parts)):]
 	}
+	return nil
+}
+
+// isCollection reports whether the parts of a path are those of a list of objects. Only lists count
+// together: clients keep few other objects.
+func isCollection(parts []string) bool {
 	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
 }
 

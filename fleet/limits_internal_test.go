@@ -100,6 +100,46 @@ func TestMeter_ObjectsOfACluster_AreLimitedByTheirBytes(t *testing.T) {
 	}
 }
 
+// Clients keep some objects, such as a Lease and a ConfigMap, that count in no list.
+func TestMeter_OneObjectIsLargerThanAnyOfEtcd_ExceedsItsOwnLimit(t *testing.T) {
+	const lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+	limits := Limits{ObjectBytes: 64 << 20, BytesPerSecond: 1 << 30}
+	for name, test := range map[string]struct {
+		method, path string
+		exceeds      bool
+	}{
+		"an object":      {http.MethodGet, lease + "/a", true},
+		"its creation":   {http.MethodPost, lease, true},
+		"its update":     {http.MethodPut, lease + "/a", true},
+		"of the cluster": {http.MethodGet, "/api/v1/namespaces/kube-system", true},
+		"a list":         {http.MethodGet, lease, false},
+		"discovery":      {http.MethodGet, "/apis", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMetered(t, limits, sends)
+			for size, exceeds := range map[int]bool{1 << 20: false, 9 << 20: test.exceeds} {
+				address := fmt.Sprint(m.url, test.path, "?timeoutSeconds=", size)
+				request, err := http.NewRequestWithContext(t.Context(), test.method, address, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response, err := m.RoundTrip(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = io.Copy(io.Discard, response.Body)
+				_ = response.Body.Close()
+				if exceeds != (err != nil) {
+					t.Errorf("%d bytes: error %v", size, err)
+				}
+			}
+			if test.exceeds != (len(m.exceeded) == 1) {
+				t.Errorf("exceeded: %v", m.exceeded)
+			}
+		})
+	}
+}
+
 func TestMeter_CompressedResponse_CountsDecompressed(t *testing.T) {
 	m := newMetered(t, Limits{ObjectBytes: testLimit},
 		func(w http.ResponseWriter, r *http.Request) {
