@@ -242,7 +242,8 @@ release: ## Build all files of a release into bin/release/VERSION (VERSION=v1.2.
 publish: $(if $(SIGN),$(BIN)/cosign/cosign) ## Push image and chart of bin/release/VERSION (VERSION, IMAGE as for release; CHARTS=oci://registry.example.com/charts; SIGN=cosign.key or keyless)
 	@$(BUILD_RELEASE) && $(BIN)/release-tool publish -image $(IMAGE) $(if $(CHARTS),-charts $(CHARTS)) $(if $(SIGN),-sign $(SIGN)) $(if $(OUTPUTS),-outputs $(OUTPUTS)) $(VERSION)
 
-BUILD_RELEASE = cd tools/release && $(GO) build -o $(BIN)/release-tool . && cd $(CURDIR)
+# The tool writes the image, with certificates of a module, so no variable may choose another code for it.
+BUILD_RELEASE = cd tools/release && GOROOT= GOWORK=off GOFLAGS='-mod=readonly -trimpath' $(GO) build -o $(BIN)/release-tool . && cd $(CURDIR)
 
 # Signs and verifies, in a release and in its tests.
 $(BIN)/cosign/cosign: tools/cosign/go.mod tools/cosign/go.sum

@@ -174,6 +174,21 @@ func chooseOtherCode(t *testing.T, dir string) {
 	}
 }
 
+// The image has the certificates of the module that is linked into this program.
+func TestMakefile_ToolOfReleases_HasNoCodeOfTheEnvironment(t *testing.T) {
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, recipe, _ := strings.Cut(string(text), "\nBUILD_RELEASE = ")
+	recipe, _, _ = strings.Cut(recipe, "\n")
+	for _, variable := range []string{"GOROOT= ", "GOWORK=off ", "GOFLAGS='-mod=readonly "} {
+		if !strings.Contains(recipe, variable) {
+			t.Errorf("the tool is built without %s: %s", variable, recipe)
+		}
+	}
+}
+
 // fromPage returns the arguments of this program in the page's command, with another address of the
 // registry, and the reference to which it pushes.
 func fromPage(t *testing.T, registryAddress string) (args []string, reference string) {
