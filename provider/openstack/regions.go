@@ -56,6 +56,10 @@ const apiServer = "Kubernetes"
 // regionTimeout limits requests to several regions, of which one may not answer.
 const regionTimeout = 15 * time.Second
 
+// nodesAtATime limits the nodes that are looked up together: each lookup has a goroutine for each
+// region, and the API server of a tenant may report a hundred thousand nodes.
+const nodesAtATime = 250
+
 func newRegions(all []*cloud, logger logr.Logger) *regions {
 	r := &regions{
 		all: all, logger: logger,
@@ -181,8 +185,10 @@ func (r *regions) learn(ctx context.Context, nodes []*v1.Node) {
 	unknown := slices.DeleteFunc(slices.Clone(nodes), func(node *v1.Node) bool {
 		return r.known(node) != nil
 	})
+	ctx, cancel := context.WithTimeout(ctx, regionTimeout)
+	defer cancel()
 	// Lookups at the same moment share their requests.
-	_ = batch.InParallel(unknown, len(unknown), func(node *v1.Node) error {
+	_ = batch.InParallel(unknown, nodesAtATime, func(node *v1.Node) error {
 		_, err := r.place(ctx, node)
 		return err
 	})

@@ -153,8 +153,13 @@ func (i *Instances) Server(ctx context.Context, node *v1.Node) (Server, error) {
 	return Server{}, err
 }
 
-// serversTimeout limits the lookups of servers for which load balancers and routes wait.
-const serversTimeout = 15 * time.Second
+// serversTimeout limits the lookups of servers for which load balancers and routes wait, and
+// nodesAtATime those that wait together: the API server of a tenant may report a hundred thousand
+// nodes, and each lookup has a goroutine.
+const (
+	serversTimeout = 15 * time.Second
+	nodesAtATime   = 2000
+)
 
 // learnServer looks the server of a node up, so that LastServer returns it.
 func (i *Instances) learnServer(ctx context.Context, node *v1.Node) error {
@@ -198,8 +203,10 @@ func (i *Instances) Addresses(
 ) map[string][]v1.NodeAddress {
 	due := slices.DeleteFunc(slices.Clone(nodes),
 		func(node *v1.Node) bool { return !i.isDue(node) })
+	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
+	defer cancel()
 	// Lookups at the same moment share their requests.
-	_ = batch.InParallel(due, len(due), func(node *v1.Node) error {
+	_ = batch.InParallel(due, nodesAtATime, func(node *v1.Node) error {
 		err := i.learnServer(ctx, node)
 		if err != nil {
 			i.config.Logger.V(2).Info("Server of a node unknown", "node", node.Name, "error",

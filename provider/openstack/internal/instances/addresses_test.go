@@ -1,13 +1,17 @@
 package instances
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -416,6 +420,30 @@ func TestAddresses_NodeReportsAnotherAddress_IsLookedUpIfTheAnswerIsOld(t *testi
 	if all := w.Addresses(within(t), []*v1.Node{node}); len(all[node.Name]) != 2 {
 		t.Errorf("after an hour the addresses are %v, want two", all)
 	}
+}
+
+func TestAddresses_NodesWithoutAnEnd_FewGoroutinesWait(t *testing.T) {
+	w := newWorld(t)
+	nodes := make([]*v1.Node, 10*nodesAtATime)
+	for n := range nodes {
+		nodes[n] = nodeOf(fmt.Sprint("n", n), fmt.Sprintf("00000000-0000-4000-8000-%012d", n))
+	}
+	w.cloud.Inject(openstacktest.Fault{Service: openstacktest.ServiceCompute, Hang: true})
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Addresses(ctx, nodes)
+	}()
+	waittest.Until(t, "the lookups wait for Nova", func() bool {
+		return runtime.NumGoroutine() >= before+nodesAtATime
+	})
+	if more := runtime.NumGoroutine() - before; more > 3*nodesAtATime {
+		t.Errorf("%d goroutines wait for %d nodes", more, len(nodes))
+	}
+	cancel()
+	<-done
 }
 
 func TestAddresses_ServerOfTheNodeIsUnknown_IsMissing(t *testing.T) {
