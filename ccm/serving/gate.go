@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/fxccm/fxccm/internal/printable"
 )
 
 // gate authenticates and authorizes requests. Like the API server, it answers refusals with a
@@ -41,14 +43,15 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	verb := strings.ToLower(r.Method)
 	allowed, err := g.identities.access.allowed(r.Context(), who, verb, r.URL.Path)
 	if err != nil {
-		g.log.V(1).Info("Cannot authorize a request",
-			"user", who.GetName(), "path", r.URL.Path, "reason", err.Error())
+		g.log.V(1).Info("Cannot authorize a request", "user", inLog(who.GetName()),
+			"path", inLog(r.URL.Path), "reason", inLog(err.Error()))
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
 			"cannot authorize: "+plain(err))
 		return
 	}
 	if !allowed {
-		g.log.V(2).Info("Forbidden", "user", who.GetName(), "verb", verb, "path", r.URL.Path)
+		g.log.V(2).Info("Forbidden", "user", inLog(who.GetName()), "verb", verb,
+			"path", inLog(r.URL.Path))
 		closeAfter(w, r, who.GetName() == user.Anonymous)
 		refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden,
 			fmt.Sprintf("forbidden: User %q cannot %s path %q", who.GetName(), verb, r.URL.Path))
@@ -59,7 +62,8 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (g *gate) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err error) {
 	closeAfter(w, r, true)
-	g.log.V(1).Info("Cannot authenticate a request", "path", r.URL.Path, "reason", err.Error())
+	g.log.V(1).Info("Cannot authenticate a request", "path", inLog(r.URL.Path), "reason",
+		inLog(err.Error()))
 	if u := (*unavailable)(nil); errors.As(err, &u) {
 		refuse(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable,
 			"cannot authenticate: "+plain(err))
@@ -67,6 +71,13 @@ func (g *gate) refuseUnauthenticated(w http.ResponseWriter, r *http.Request, err
 	}
 	refuse(w, http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized")
 }
+
+// maxInLog limits a text of a client in the log, in characters.
+const maxInLog = 1024
+
+// inLog makes a text of a client, which may not be authenticated, printable: klog writes one with a
+// line break as it is.
+func inLog(text string) string { return printable.Text(text, maxInLog) }
 
 // pass removes the client's credentials, because health checks of controllers see the request.
 func (g *gate) pass(w http.ResponseWriter, r *http.Request, anonymous bool) {

@@ -230,7 +230,7 @@ func (r *run) spawn(name string, f func()) {
 // track lets stop wait for each request, and name it.
 func (r *run) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		defer r.tasks.Begin(inflight.Activity{Name: req.Method + " " + req.URL.Path})()
+		defer r.tasks.Begin(inflight.Activity{Name: req.Method + " " + inLog(req.URL.Path)})()
 		next.ServeHTTP(w, req)
 	})
 }
