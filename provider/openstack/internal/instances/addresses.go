@@ -75,7 +75,7 @@ func nodeAddresses(
 		}
 	}
 	orderByNetwork(list.addresses, byNetwork, options.InternalNetworkNames)
-	keepOrder(list.addresses, present)
+	keepOrder(list.addresses, present[:min(mostAddresses, len(present))])
 	return sortAddresses(list.addresses, parseSortOrder(options.AddressSortOrder))
 }
 
@@ -95,9 +95,10 @@ type toldServer struct {
 
 // lacks reports whether a node reports an address that the answer does not have.
 func (t toldServer) lacks(node *v1.Node) bool {
-	return slices.ContainsFunc(node.Status.Addresses, func(reported v1.NodeAddress) bool {
-		return isIP(reported) && !slices.ContainsFunc(t.Addresses,
-			func(a v1.NodeAddress) bool { return a.Address == reported.Address })
+	reported := node.Status.Addresses[:min(mostAddresses, len(node.Status.Addresses))]
+	return slices.ContainsFunc(reported, func(one v1.NodeAddress) bool {
+		return isIP(one) && !slices.ContainsFunc(t.Addresses,
+			func(a v1.NodeAddress) bool { return a.Address == one.Address })
 	})
 }
 
@@ -268,18 +269,25 @@ func placeIn(present []v1.NodeAddress, a v1.NodeAddress) int {
 	return len(present)
 }
 
+// mostAddresses limits the addresses of a server, and those of its node that are compared with
+// them. The comparisons take the square of their number, and both may be a tenant's to choose.
+const mostAddresses = 2000
+
 // addressesByNetwork are Nova's addresses, followed by those of subports, which Nova does not
 // return.
 func addressesByNetwork(s *server, ports []port) map[string][]address {
-	all := map[string][]address{}
-	for network, addresses := range s.Addresses {
-		all[network] = slices.Clone(addresses)
+	all, left := map[string][]address{}, mostAddresses
+	for _, network := range slices.Sorted(maps.Keys(s.Addresses)) {
+		first := s.Addresses[network][:min(left, len(s.Addresses[network]))]
+		all[network] = slices.Clone(first)
+		left -= len(first)
 	}
 	for _, p := range ports {
 		for _, sub := range p.subports {
-			for _, ip := range sub.addresses {
+			for _, ip := range sub.addresses[:min(left, len(sub.addresses))] {
 				all[sub.network] = append(all[sub.network],
 					address{Address: ip, Type: addressFixed})
+				left--
 			}
 		}
 	}
@@ -301,7 +309,8 @@ func (l *addressList) add(kind v1.NodeAddressType, text string) {
 }
 
 func (l *addressList) append(kind v1.NodeAddressType, text string) {
-	if a := (v1.NodeAddress{Type: kind, Address: text}); !slices.Contains(l.addresses, a) {
+	a := v1.NodeAddress{Type: kind, Address: text}
+	if len(l.addresses) < mostAddresses && !slices.Contains(l.addresses, a) {
 		l.addresses = append(l.addresses, a)
 	}
 }

@@ -193,6 +193,9 @@ func (r *reconciler) hasNodeAt(ctx context.Context, text, subnetID string) (bool
 	r.placeNodes(ctx)
 	var unknown error
 	for _, node := range slices.Concat(r.nodes, r.unplaced) {
+		if err := ctx.Err(); err != nil {
+			return false, err
+		}
 		own, isKnown := r.addresses[node.Name]
 		switch isReported := desired.HasAddress(node.Status.Addresses, text); {
 		case !isReported, isKnown && !desired.HasAddress(own, text):

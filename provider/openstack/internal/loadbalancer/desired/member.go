@@ -70,9 +70,9 @@ func (b *builder) selected() []Node {
 			}
 		default:
 			if len(node.Foreign) > 0 && !node.Draining {
-				b.warn(events.NodeAddressForeign, "node "+node.Name+" reports "+
-					strings.Join(node.Foreign, ", ")+", which its server does not have; no member "+
-					"gets such an address")
+				foreign := events.Shorten(strings.Join(node.Foreign, ", "))
+				b.warn(events.NodeAddressForeign, "node "+node.Name+" reports "+foreign+
+					", which its server does not have; no member gets such an address")
 			}
 			selected = append(selected, node)
 		}
@@ -364,12 +364,29 @@ func HasAddress(all []v1.NodeAddress, address string) bool {
 		func(a v1.NodeAddress) bool { return SameAddress(a.Address, address) })
 }
 
+// addressSet is [HasAddress] for many comparisons.
+func addressSet(all []v1.NodeAddress) (has func(address string) bool) {
+	parsed, others := make(map[netip.Addr]bool, len(all)), map[string]bool{}
+	for _, a := range all {
+		if address, err := netip.ParseAddr(a.Address); err == nil {
+			parsed[address] = true
+		} else {
+			others[a.Address] = true
+		}
+	}
+	return func(text string) bool {
+		address, err := netip.ParseAddr(text)
+		return err == nil && parsed[address] || err != nil && others[text]
+	}
+}
+
 // withoutForeign returns the node without the addresses that its server does not have. It copies a
 // node that has such addresses.
 func withoutForeign(node *v1.Node, server []v1.NodeAddress) (own *v1.Node, foreign []string) {
+	has := addressSet(server)
 	isForeign := func(a v1.NodeAddress) bool {
 		isIP := a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP
-		return isIP && !HasAddress(server, a.Address)
+		return isIP && !has(a.Address)
 	}
 	if !slices.ContainsFunc(node.Status.Addresses, isForeign) {
 		return node, nil

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -606,5 +607,23 @@ func TestCandidates_NodeReportsAnAddressThatItsServerLacks_IsWithoutIt(t *testin
 	}
 	if !reflect.DeepEqual(node, before) {
 		t.Error("the node was changed")
+	}
+}
+
+// Both may be a tenant's to choose. A comparison of each with each would take hours.
+func TestCandidates_NodeAndServerHaveAddressesWithoutAnEnd_AreComparedOnce(t *testing.T) {
+	t.Parallel()
+	const count = 1 << 18
+	n := node("n1")
+	var server []v1.NodeAddress
+	for i := range count {
+		rest := fmt.Sprintf(".%d.%d.%d", i>>16, i>>8&255, i&255)
+		n.Status.Addresses = append(n.Status.Addresses,
+			v1.NodeAddress{Type: v1.NodeInternalIP, Address: "11" + rest})
+		server = append(server, v1.NodeAddress{Type: v1.NodeInternalIP, Address: "10" + rest})
+	}
+	got := Candidates([]*v1.Node{n}, nil, nil, map[string][]v1.NodeAddress{"n1": server})
+	if len(got) != 1 || len(got[0].Foreign) != count {
+		t.Errorf("%d nodes, want one without the addresses of another server", len(got))
 	}
 }
