@@ -298,5 +298,6 @@ func TestEnsure_WhatStatusTreesHide_IsChangedAllTheSame(t *testing.T) {
 	c = s.begin("cluster-1", s.kube) // the next term sees it first
 	want("TCP", 0, 0)
 	nodes[0].Spec.Taints = nil
+	c = s.begin("cluster-1", s.kube)
 	want("TCP", 0, 1)
 }

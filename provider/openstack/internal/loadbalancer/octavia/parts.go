@@ -153,6 +153,8 @@ type tree map[string]branch
 // branch holds a pool's members, and its monitor or nil: of both only some fields.
 type branch struct {
 	members []Member
+	// drains: a member has weight 0. Octavia shows this only in a pool with a monitor.
+	drains  bool
 	monitor *Monitor
 }
 
@@ -168,9 +170,15 @@ type shownTree struct {
 // shownBranch has the monitor under a key that differs from the pool's and from gophercloud's
 // (octavia/api/v2/types/pool.py, PoolStatusResponse).
 type shownBranch struct {
-	ID      string         `json:"id"`
-	Members *[]shownMember `json:"members"`
-	Monitor *Monitor       `json:"health_monitor"`
+	ID      string        `json:"id"`
+	Members *[]treeMember `json:"members"`
+	Monitor *Monitor      `json:"health_monitor"`
+}
+
+// treeMember is a member as the status tree shows it.
+type treeMember struct {
+	Member
+	Operating string `json:"operating_status"`
 }
 
 // statusTree reads the members and monitors of all pools with one request. The error wraps
@@ -230,6 +238,7 @@ func (s *shownBranch) value() (branch, error) {
 				ID: m.ID, Name: m.Name, Address: m.Address, Port: m.Port,
 				Status: m.Status,
 			})
+		b.drains = b.drains || m.Operating == "DRAINING"
 	}
 	if m := s.Monitor; m != nil {
 		b.monitor = &Monitor{ID: m.ID, Name: m.Name, Type: m.Type, Status: m.Status}

@@ -183,10 +183,10 @@ func (t *tree) operate() {
 		for m := range each(p.Members) {
 			status := statusOnline
 			switch {
+			case p.Monitor == nil:
+				status = statusNoMonitor // haproxy's "no check", whatever the weight
 			case m.Weight == 0:
 				status = statusDraining
-			case p.Monitor == nil:
-				status = statusNoMonitor
 			}
 			of(&m.OctaviaResource, status)
 		}
