@@ -187,7 +187,7 @@ func ReplaceProviders(given ...Provider) fx.Option {
 			func() ([]Provider, []*Provider, []cloudprovider.Interface) { return given, nil, nil },
 			fx.ResultTags(`group:"ccm.providers"`, `group:"ccm.providers"`,
 				`group:"ccm.providers"`))),
-		fx.Decorate(func() Provider { return Provider{} }),
+		fx.Decorate(func() (p Provider, ptr *Provider, list []Provider) { return p, ptr, list }),
 	)
 }
 
