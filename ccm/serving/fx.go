@@ -21,7 +21,7 @@ import (
 // [ccm.Module], in either order. It takes from the app
 //
 //   - the *[ccm.Manager], and a [Config] or a *Config,
-//   - options given with [Configure],
+//   - options given with [Configure], or one [Option],
 //   - optionally a logr.Logger or *slog.Logger, and a prometheus.Gatherer or else a
 //     *prometheus.Registry, whose metrics are served, too,
 //
@@ -54,6 +54,7 @@ type fromAppParams struct {
 	Manager     *ccm.Manager
 	Config      servingconfig.Config  `optional:"true"`
 	ConfigPtr   *servingconfig.Config `optional:"true"`
+	Option      Option                `optional:"true"`
 	Options     []Option              `group:"ccm.serving.options"`
 	Gatherer    prometheus.Gatherer   `optional:"true"`
 	Registry    *prometheus.Registry  `optional:"true"`
@@ -93,6 +94,9 @@ func fromApp(p fromAppParams) (*Server, error) {
 		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Gatherer)))
 	case p.Registry != nil:
 		opts = append(opts, WithEndpoints(endpoints.WithGatherers(p.Registry)))
+	}
+	if p.Option != nil {
+		opts = append(opts, p.Option)
 	}
 	return New(p.Manager, p.Config, append(opts, p.Options...)...)
 }

@@ -185,6 +185,18 @@ func TestModule_ConfigByPointer_IsUsed(t *testing.T) {
 	}
 }
 
+func TestModule_OptionOfTheApp_IsUsed(t *testing.T) {
+	refused := errors.New("the listener of the host")
+	a := fx.New(app(servingconfig.Default(), fx.Options(ccm.Module, serving.Module), fx.Supply(
+		serving.WithListener(func(context.Context) (net.Listener, error) { return nil, refused }))))
+	if err := a.Start(t.Context()); err == nil || !strings.Contains(err.Error(), refused.Error()) {
+		t.Errorf("Start returned %v, want the error of the listener", err)
+	}
+	if err := stop(t, a); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+}
+
 func TestModule_StartedAgainAfterAStop_Serves(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var s *serving.Server

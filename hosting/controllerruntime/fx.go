@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,9 +18,9 @@ import (
 )
 
 // Module runs a [Host] in an fx app, beside [ccm.Module]. It takes from the app a *rest.Config, a
-// [Config], and optionally a logr.Logger for a Config without one. It provides the *[Host], and
-// for the cloud controller manager a [election.Elector], an informers.SharedInformerFactory and a
-// prometheus.Registerer.
+// [Config], and optionally a logr.Logger or *slog.Logger for a Config without one. It provides the
+// *[Host], and for the cloud controller manager a [election.Elector], an
+// informers.SharedInformerFactory and a prometheus.Registerer.
 //
 // Fx stops the cloud controller manager first, while the lease is still renewed. If runnables do
 // not end with their manager, the module shuts the app down with [ccm.ExitDrainTimeout]. An app
@@ -40,12 +41,21 @@ type inputs struct {
 
 	RESTConfig *rest.Config
 	Config     Config
-	Logger     logr.Logger `optional:"true"`
+	LoggerPtr  *logr.Logger `optional:"true"`
+	Logger     logr.Logger  `optional:"true"`
+	Slog       *slog.Logger `optional:"true"`
 }
 
 func fromApp(in inputs) (*Host, error) {
-	if in.Config.Options.Logger.GetSink() == nil {
-		in.Config.Options.Logger = in.Logger
+	log := &in.Config.Options.Logger
+	switch {
+	case log.GetSink() != nil:
+	case in.LoggerPtr != nil:
+		*log = *in.LoggerPtr
+	case in.Logger.GetSink() != nil:
+		*log = in.Logger
+	case in.Slog != nil:
+		*log = logr.FromSlogHandler(in.Slog.Handler())
 	}
 	return New(in.RESTConfig, in.Config)
 }

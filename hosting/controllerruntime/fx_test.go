@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/testr"
 	"go.uber.org/fx"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -64,4 +68,27 @@ func TestModule_StartEndsInALaterHook_HostReleasesItsLease(t *testing.T) {
 	}
 	ccmtest.Eventually(t, "the lease is released",
 		ccmtest.Object(leases.Get, leaseName, isHeld(false)))
+}
+
+func TestModule_LoggerOfTheApp_IsTheHosts(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	value := logr.FromSlogHandler(log.Handler())
+	for name, given := range map[string]any{
+		"*slog.Logger": log, "logr.Logger": value, "*logr.Logger": &value,
+	} {
+		text.Reset()
+		var host *controllerruntime.Host
+		if err := fx.New(fx.NopLogger, controllerruntime.Module, fx.Populate(&host),
+			fx.Supply(given, &rest.Config{Host: "https://127.0.0.1:6443"},
+				controllerruntime.Config{Setup: func(ctrl.Manager) error { return nil }}),
+		).Err(); err != nil {
+			t.Fatal(err)
+		}
+		host.Params(ccm.Params{}).Logger.Info("hello")
+		if !strings.Contains(text.String(), "hello") {
+			t.Errorf("%s: the host has another logger", name)
+		}
+	}
 }

@@ -13,8 +13,9 @@ import (
 )
 
 // Module adds the provider to an fx app with ccm.Module. A [cloudconf.Config] in the app, or a
-// *Config, is the configuration; otherwise it is the file in ccm.Config. [Configure] adds options.
-// With several Managers in one app, [Provider] belongs into the Params of each.
+// *[cloudconf.Config], is the configuration; otherwise it is the file in ccm.Config. [Configure]
+// adds options. The app may also have one as an [Option]. With several Managers in one app,
+// [Provider] belongs into the Params of each.
 var Module = fx.Module("provider/openstack", fx.Provide(ccm.AsProvider(fromApp)))
 
 const optionGroup = `group:"provider/openstack.options,flatten"`
@@ -29,6 +30,7 @@ type appParams struct {
 
 	Config    cloudconf.Config  `optional:"true"`
 	ConfigPtr *cloudconf.Config `optional:"true"`
+	Option    Option            `optional:"true"`
 	Options   []Option          `group:"provider/openstack.options"`
 	Graph     fx.DotGraph
 }
@@ -37,16 +39,18 @@ func fromApp(app appParams) (ccm.Provider, error) {
 	if err := fxinput.Dropped(app, app.Graph); err != nil {
 		return ccm.Provider{}, fmt.Errorf("provider/openstack: %w", err)
 	}
-	given := app.ConfigPtr
-	if !reflect.ValueOf(app.Config).IsZero() {
-		if given != nil {
-			return ccm.Provider{}, errors.New(
-				"provider/openstack: the app has a Config and a *Config: keep one of them")
-		}
-		given = &app.Config
+	if app.Option != nil {
+		app.Options = append(app.Options, app.Option)
 	}
-	if given != nil {
-		app.Options = append(app.Options, WithConfig(*given))
+	hasConfig := !reflect.ValueOf(app.Config).IsZero()
+	switch {
+	case hasConfig && app.ConfigPtr != nil:
+		return ccm.Provider{}, errors.New("provider/openstack: the app has a cloudconf.Config and " +
+			"a *cloudconf.Config: keep one of them")
+	case hasConfig:
+		app.Options = append(app.Options, WithConfig(app.Config))
+	case app.ConfigPtr != nil:
+		app.Options = append(app.Options, WithConfig(*app.ConfigPtr))
 	}
 	return Provider(app.Options...), nil
 }

@@ -107,7 +107,8 @@ func TestModule_TakesTheConfigurationOfTheApp(t *testing.T) {
 	}
 	for name, configuration := range map[string]fx.Option{
 		"in the app": fx.Supply(&loaded.Config),
-		"as a value": fx.Supply(loaded.Config),
+		"by value":   fx.Supply(loaded.Config),
+		"an option":  fx.Supply(openstack.WithConfig(loaded.Config)),
 		"configured": openstack.Configure(openstack.WithConfig(loaded.Config)),
 	} {
 		var given struct {
@@ -143,6 +144,16 @@ func TestModule_AConfigurationThatFxDrops_IsAnError(t *testing.T) {
 		fx.Provide(func(*testing.B) *cloudconf.Config { return nil })).Err()
 	if err == nil || !strings.Contains(err.Error(),
 		"provider/openstack: the app provides *cloudconf.Config, but its constructor cannot") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestModule_TwoConfigurations_IsAnError(t *testing.T) {
+	cfg := cloudconf.Default()
+	err := fx.New(fx.NopLogger, ccm.Module, openstack.Module,
+		fx.Supply(ccm.DefaultConfig(), cfg, &cfg)).Err()
+	if err == nil || !strings.Contains(err.Error(),
+		"the app has a cloudconf.Config and a *cloudconf.Config: keep one of them") {
 		t.Errorf("got %v", err)
 	}
 }
