@@ -216,10 +216,18 @@ func compareBools(x, y bool) int {
 	return 1
 }
 
+// sayIfNone warns if an address of the load balancer has no active members.
 func (b *builder) sayIfNone(selected []Node, found []Backend) {
+	families := b.nodeFamilies()
+	unserved := slices.IndexFunc(families, func(family v1.IPFamily) bool {
+		return !slices.ContainsFunc(found, func(each Backend) bool {
+			// The address was validated before.
+			address, _ := netip.ParseAddr(each.Address)
+			return !each.Draining && (family == "" || familyOf(address) == family)
+		})
+	})
 	switch {
-	case slices.ContainsFunc(found, func(each Backend) bool { return !each.Draining }) ||
-		len(b.Nodes) == 0:
+	case unserved < 0 || len(b.Nodes) == 0:
 	case len(selected) == 0:
 		b.warn(events.WithoutMembers,
 			"the load balancer has no members: no node matches node-selector "+
@@ -229,9 +237,9 @@ func (b *builder) sayIfNone(selected []Node, found []Backend) {
 			"the load balancer has no active members: all nodes are shut down or being removed; "+
 				"add nodes")
 	default:
-		b.warn(events.WithoutMembers,
-			"the load balancer has no active members: no node has an "+string(b.family())+
-				" address; add one with it")
+		family := string(cmp.Or(families[unserved], b.family()))
+		b.warn(events.WithoutMembers, "the load balancer has no active "+family+
+			" members: no node has an "+family+" address; add one with it")
 	}
 }
 

@@ -130,6 +130,9 @@ func TestMembers_DualStackWithOVN_AreOfEachFamily(t *testing.T) {
 	if !slices.Equal(rules, []string{"IPv4 192.0.2.0/24", "IPv6 2001:db8::/64"}) {
 		t.Errorf("the rules are %q, want one for each family", rules)
 	}
+	// The second VIP of an existing load balancer stays.
+	_, notices = build(t, withNodes(one), withBoth)
+	wantTold(t, notices, "LoadBalancerWithoutMembers!")
 	// A load balancer with one VIP has members of its family.
 	d, _ = build(t, withNodes(both, one), withBoth,
 		func(in *Input) { in.Places.AdditionalVIPs = nil })

@@ -282,11 +282,10 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 		r.places.AdditionalVIPs = r.existingVIPs()
 		return nil
 	}
-	subnet := r.Settings.AdditionalSubnetID
-	why := ""
+	subnet, why := r.Settings.AdditionalSubnetID, r.whyUnserved()
 	switch {
-	case r.Pods != nil && r.Features.MembersOfEachFamily && !r.Pods.ReachedIn(r.families[1]):
-		subnet, why = "", fmt.Sprintf("no range of pods of %s is known", r.families[1])
+	case why != "":
+		subnet = ""
 	case subnet == "":
 		var err error
 		if subnet, why, err = r.secondSubnet(ctx); err != nil {
@@ -312,6 +311,28 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 		r.note(events.SingleStack, fmt.Sprintf("only %s is served: %s", r.family(), why))
 	}
 	return nil
+}
+
+// whyUnserved returns as a clause why a VIP of the second family would have no members; "" if it may
+// have some. All addresses of a node come at once, so nodes without any are not known yet.
+func (r *resolver) whyUnserved() string {
+	family := r.families[1]
+	switch {
+	case !r.Features.MembersOfEachFamily:
+	case r.Pods != nil && !r.Pods.ReachedIn(family):
+		return fmt.Sprintf("no range of pods of %s is known", family)
+	case r.Pods == nil && r.hasNodeOf(r.family()) && !r.hasNodeOf(family):
+		return fmt.Sprintf("no node has an %s address", family)
+	}
+	return ""
+}
+
+// hasNodeOf reports whether a node has an address of a family.
+func (r *resolver) hasNodeOf(family v1.IPFamily) bool {
+	return slices.ContainsFunc(r.Nodes, func(node Node) bool {
+		return node.Node != nil && node.Holder == "" &&
+			len(reachableAddresses(node.Node, family)) > 0
+	})
 }
 
 // replacesAdditionalVIP reports whether a recreation gives the load balancer the requested address

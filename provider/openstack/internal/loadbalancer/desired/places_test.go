@@ -527,6 +527,33 @@ func TestResolve_DualStackAndASubnetIsNamed_AddressesOfTheSecondFamilyAreInTheir
 	}
 }
 
+// A VIP to which no member belongs would be an address that does not answer.
+func TestResolve_NodesOfOneFamily_OVNHasNoVIPOfTheOther(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	one, both := s.addNode("a", "10.0.0.11"), s.addNode("b", "10.0.0.12", "fd00::12")
+	of := func(provider string) Features { return FeaturesOf(provider, 30, false) }
+	for name, test := range map[string]struct {
+		nodes    []*v1.Node
+		features Features
+		want     int
+	}{
+		"no node has both":          {[]*v1.Node{one}, of(octavia.ProviderOVN), 0},
+		"a node has both":           {[]*v1.Node{one, both}, of(octavia.ProviderOVN), 1},
+		"no address is known":       {[]*v1.Node{serverNode("c")}, of(octavia.ProviderOVN), 1},
+		"amphora, which translates": {[]*v1.Node{one}, of("amphora"), 1},
+	} {
+		places, notices, err := s.resolve(lookup{
+			Service:  service(v1.IPv4Protocol, v1.IPv6Protocol),
+			Settings: settings.Settings{Internal: true, SubnetID: s.v4},
+			Nodes:    test.nodes, Features: test.features,
+		})
+		if err != nil || len(places.AdditionalVIPs) != test.want || len(notices) != 1-test.want {
+			t.Errorf("%s: found %+v, %+v, %v", name, places, notices, err)
+		}
+	}
+}
+
 func TestResolve_DualStack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
