@@ -4,8 +4,8 @@ PKGS="python3-keystone python3-nova python3-neutron python3-octavia python3-plac
  python3-pymysql python3-memcache python3-openstacksdk mariadb-server mariadb-client rabbitmq-server memcached
  uwsgi-core uwsgi-plugin-python3 openvswitch-switch ovn-central ovn-host haproxy keepalived ipvsadm iproute2 ethtool procps openssl ca-certificates"
 PASTE="nova-common neutron-common glance-common barbican-common"
-# The archive goes on: another version of Nova is of another release.
-case $LAB_RELEASE in 2025.1) suite=trixie nova=31;; 2026.2) suite=sid nova=34;; esac
+# The archive goes on, package by package: other versions of these are of another release.
+case $LAB_RELEASE in 2025.1) suite=trixie wanted="nova=31 octavia=16";; 2026.2) suite=sid wanted="nova=34 octavia=19";; esac
 if [ ! -f "$LAB_DIR/root.done" ]; then
     say "installing about 450 packages of Debian's $suite in $LAB_ROOT"
     # --one-file-system: what is mounted there, if anything is, is not the lab's.
@@ -23,8 +23,12 @@ if [ ! -f "$LAB_DIR/root.done" ]; then
         --customize-hook='sed -n "s/^Date: //p" "$1"/var/lib/apt/lists/*_'$suite'_InRelease >"$1/release-date"' \
         $suite "$LAB_ROOT" "$LAB_MIRROR" >>"$LAB_LOG/apt.log" 2>&1 9>&- || die "mmdebstrap, see $LAB_LOG/apt.log"
     for d in "$LAB_ROOT"/paste/*.deb; do dpkg-deb -x "$d" "$LAB_DIR/pkg"; done
-    has=$(dpkg-query --admindir="$LAB_ROOT/var/lib/dpkg" -W -f='${source:Upstream-Version}' python3-nova)
-    [ "${has%%.*}" = $nova ] || die "Debian's $suite has Nova $has, and OpenStack $LAB_RELEASE has Nova $nova: name another archive in LAB_MIRROR"
+    for each in $wanted; do
+        name=${each%=*} version=${each#*=}
+        has=$(dpkg-query --admindir="$LAB_ROOT/var/lib/dpkg" -W -f='${source:Upstream-Version}' "python3-$name")
+        [ "${has%%.*}" = "$version" ] ||
+            die "Debian's $suite has $name $has, and OpenStack $LAB_RELEASE has $name $version: name another archive in LAB_MIRROR"
+    done
     touch "$LAB_DIR/root.done"
     say "packages are installed: $suite of $(cat "$LAB_ROOT/release-date")"
 fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Brings up a real OpenStack on this machine, from Debian's packages: Keystone, Placement, Glance, Nova, Neutron and Octavia, without a
-# hypervisor or an amphora; LAB_RELEASE=zed without packets, 2025.1 with OVN. Parts that are installed, migrated, seeded or running already are left as they are.
+# hypervisor or an amphora; LAB_RELEASE=zed without packets, others with OVN. Parts that are installed, migrated, seeded or running already are left as they are.
 # Called by `make openstack-lab`. env.sh has the settings; docs/how-to/test-on-a-real-openstack.md tells what is not as in any
 # OpenStack.
 set -euo pipefail
@@ -25,6 +25,7 @@ esac
 mkdir -p "$LAB_DIR" "$LAB_ETC" "$LAB_RUN" "$LAB_LOG" "$LAB_DIR/py" "$LAB_DIR/tmp"
 [ "$(cat "$LAB_DIR/release" 2>/dev/null || echo "$LAB_RELEASE")" = "$LAB_RELEASE" ] ||
     die "$LAB_DIR has release $(cat "$LAB_DIR/release"): make openstack-lab-down WIPE=1, or set LAB_DIR to another folder"
+[ -e "$LAB_DIR/release" ] && fresh= || fresh=1
 echo "$LAB_RELEASE" >"$LAB_DIR/release"
 exec 9>"$LAB_DIR/up.lock"; flock -n 9 || die "another run is at work on $LAB_DIR"
 free=$(awk '/MemAvailable/ {print int($2 / 1024)}' /proc/meminfo)
@@ -608,4 +609,6 @@ C
 say "Nova places servers"
 octavia_ready() { grep -q 'Starting V2 consumer' "$LAB_LOG/octavia-worker.log"; }
 up octavia-worker octavia-worker 60 octavia_ready
+# For the page of evidence, which has no time of a lab of which a part was there before.
+[ -z "$fresh" ] || echo "$SECONDS" >"$LAB_DIR/up-seconds"
 say "OpenStack is up: clouds.yaml, cloud.conf and lab.json are in $LAB_DIR; make openstack-lab-down takes it down"

@@ -57,6 +57,11 @@ func record(labFolder, logFile string) error {
 		return fmt.Errorf("the lab in %s has release %q, want one of %q", labFolder, lab.Release,
 			releases)
 	}
+	var seconds int
+	err := load(filepath.Join(labFolder, "up-seconds"), &seconds)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	revision, err := evidence.Revision(context.Background())
 	if err != nil {
 		return err
@@ -75,7 +80,9 @@ func record(labFolder, logFile string) error {
 			s.unnoted())
 	}
 	_, err = add(recorded, runs{
-		lab.Release: {Versions: lab.Versions, Archive: lab.Archive, Suites: found},
+		lab.Release: {
+			Versions: lab.Versions, Archive: lab.Archive, Seconds: seconds, Suites: found,
+		},
 	})
 	return err
 }

@@ -35,6 +35,9 @@ func (r runs) tables() string {
 		if len(of.Versions) > 0 {
 			fmt.Fprintf(&text, "%s.\n\n", of.programs())
 		}
+		if of.Seconds > 0 {
+			fmt.Fprintf(&text, "The lab was up after %d s.\n\n", of.Seconds)
+		}
 		var rows []map[string]string
 		var tests strings.Builder
 		for _, suite := range suites {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -21,7 +22,9 @@ type release struct {
 	// Versions are by the name of the program.
 	Versions map[string]string `json:"versions"`
 	// Archive is the day of Debian's archive, if the release has a root of its own.
-	Archive string            `json:"archive,omitempty"`
+	Archive string `json:"archive,omitempty"`
+	// Seconds is how long it took to bring up the lab in an empty folder; 0 if that is unknown.
+	Seconds int               `json:"seconds,omitempty"`
 	Suites  map[string]*suite `json:"suites"`
 }
 
@@ -66,6 +69,7 @@ func (r runs) merge(more runs) {
 		if older := r[name]; older != nil && older.Archive == newer.Archive &&
 			maps.Equal(older.Versions, newer.Versions) {
 			maps.Copy(older.Suites, newer.Suites)
+			older.Seconds = cmp.Or(newer.Seconds, older.Seconds)
 		} else {
 			r[name] = newer
 		}

@@ -174,6 +174,14 @@ func TestMerge_OneSuite_ReplacesItsRunAndThoseOfOtherVersions(t *testing.T) {
 			t.Errorf("%v, want %v", got, step.want)
 		}
 	}
+	for _, seconds := range []int{150, 0} {
+		more := of("26.2", "2026-11-14", "api", "timed")
+		more["zed"].Seconds = seconds
+		all.merge(more)
+	}
+	if got := all["zed"].Seconds; got != 150 {
+		t.Errorf("the lab was up after %d s, want the 150 that were measured", got)
+	}
 	if all["2025.1"].Suites["packets"].Result != "kept" {
 		t.Error("the run of another release is not kept")
 	}
@@ -182,6 +190,7 @@ func TestMerge_OneSuite_ReplacesItsRunAndThoseOfOtherVersions(t *testing.T) {
 func TestTables_FewRuns_AreOfAllReleasesAndSuites(t *testing.T) {
 	all := runs{"2025.1": {
 		Versions: map[string]string{"OVN": "25.03.0", "Nova": "31.0.0"}, Archive: "2026-11-14",
+		Seconds: 183,
 		Suites: map[string]*suite{"packets": {
 			Date: "2026-11-29", Revision: "aaaa", Result: "1 passed", Seconds: 61.5,
 			Tests: []test{{Name: "TestA", Result: "passed", Seconds: 2.25, Seen: "8 of 8"}},
@@ -199,6 +208,8 @@ No run is recorded yet.
 ## OpenStack 2025.1
 
 Nova 31.0.0, OVN 25.03.0, of Debian's archive of 2026-11-14.
+
+The lab was up after 183 s.
 
 | suite | result | seconds | date | fxccm |
 |---|---|---|---|---|
