@@ -37,7 +37,8 @@ func (c *cluster) changeService(name string, change func(*corev1.Service)) {
 	})
 }
 
-// waitAnswers waits until exactly these machines answer.
+// waitAnswers waits until no machines but these answer, and no connection is without an answer
+// unless "" is one of them. Not each of them has to answer.
 func (c *cluster) waitAnswers(what string, client *machine, target string, want ...string) {
 	c.t.Helper()
 	began := time.Now()
