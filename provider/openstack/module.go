@@ -45,8 +45,8 @@ func fromApp(app appParams) (ccm.Provider, error) {
 	hasConfig := !reflect.ValueOf(app.Config).IsZero()
 	switch {
 	case hasConfig && app.ConfigPtr != nil:
-		return ccm.Provider{}, errors.New("provider/openstack: the app has a cloudconf.Config and " +
-			"a *cloudconf.Config: keep one of them")
+		return ccm.Provider{}, errors.New("provider/openstack: the app has a cloudconf.Config " +
+			"and a *cloudconf.Config: keep one of them")
 	case hasConfig:
 		app.Options = append(app.Options, WithConfig(app.Config))
 	case app.ConfigPtr != nil:

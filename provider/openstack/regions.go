@@ -141,8 +141,9 @@ func (r *regions) possible(node *v1.Node) ([]*cloud, error) {
 	}
 	named := r.where(func(c *cloud) bool { return c.region == id.Region })
 	if len(named) == 0 {
-		return nil, fmt.Errorf("%s: provider ID %q of node %s names the region %q, which "+
-			"cloud.conf does not have; add it", apiServer, node.Spec.ProviderID, node.Name, id.Region)
+		return nil, fmt.Errorf("%s: provider ID %q of node %s names the region %q, "+
+			"which cloud.conf does not have; add it",
+			apiServer, node.Spec.ProviderID, node.Name, id.Region)
 	}
 	return named, nil
 }

@@ -876,8 +876,8 @@ func TestRegions_RegionIsRemovedFromCloudConf_ItsServiceIsRefused(t *testing.T) 
 			r.open()
 			service = r.current(service)
 			balancers, _ := r.cloud.LoadBalancer()
-			if _, err := balancers.EnsureLoadBalancer(t.Context(), "kubernetes", service,
-				nil); err == nil || !strings.Contains(err.Error(), hasRegion+`: "two" is not a region`) {
+			_, err := balancers.EnsureLoadBalancer(t.Context(), "kubernetes", service, nil)
+			if err == nil || !strings.Contains(err.Error(), hasRegion+`: "two" is not a region`) {
 				t.Errorf("the error is %v", err)
 			}
 			r.wantCondition(service, corev1.ConditionFalse, "add it again")

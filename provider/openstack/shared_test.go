@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -187,7 +188,8 @@ func (p *project) refresh(c *idleCluster) {
 	}
 }
 
-// unchecked returns a load balancer that was not checked since a time; nil if all were.
+// unchecked returns a load balancer that was not checked since a time, or whose drift is not
+// repaired yet; nil without one. The only drift in these tests is a detached floating IP.
 func (p *project) unchecked(since time.Time) error {
 	for _, c := range p.clusters {
 		all := c.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
@@ -199,9 +201,17 @@ func (p *project) unchecked(since time.Time) error {
 				return fmt.Errorf("load balancer %s is %s (%s), checked at %s", status.Name,
 					status.State, status.Message, status.ComparedAt)
 			}
+			if !status.DriftedAt.Before(since) && p.isDetached() {
+				return fmt.Errorf("the floating IP of %s is detached", status.Name)
+			}
 		}
 	}
 	return nil
+}
+
+func (p *project) isDetached() bool {
+	return slices.ContainsFunc(p.FloatingIPs(),
+		func(f openstacktest.FloatingIP) bool { return f.PortID == "" })
 }
 
 // rest lets time pass, with the periodic checks of all clusters: the addresses of nodes every 5

@@ -110,7 +110,7 @@ func (m *migration) checkOthers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	known := append(slices.Clone(workloads), m.occm) // its name may be all that tells of OCCM
+	known := append(slices.Clone(workloads), m.occm) // its name may be all that shows OCCM
 	for _, pod := range pods {
 		isAlone := ownerOf(pod) == "" && pod.Annotations[v1.MirrorPodAnnotationKey] == ""
 		if !slices.ContainsFunc(known, func(w *workload) bool {
@@ -172,16 +172,16 @@ func (m *migration) checkPods(ctx context.Context) error {
 			differences(c.EnvFrom, is.EnvFrom, func(from v1.EnvFromSource) string {
 				return "variables of " + sourceOf(from)
 			}),
-			differences(c.Env, is.Env, func(env v1.EnvVar) string { return "variable " + env.Name }),
+			differences(c.Env, is.Env, func(env v1.EnvVar) string {
+				return "variable " + env.Name
+			}),
 			differences(otherMounts(c), otherMounts(is), func(mount v1.VolumeMount) string {
 				return "volume at " + mount.MountPath
 			}),
-			differences(volumesOf(is, pod.Spec), volumesOf(is, template), func(v v1.Volume) string {
-				return "volume " + v.Name
-			}),
-			differences(pod.Spec.HostAliases, template.HostAliases, func(alias v1.HostAlias) string {
-				return "host alias " + alias.IP
-			}),
+			differences(volumesOf(is, pod.Spec), volumesOf(is, template),
+				func(v v1.Volume) string { return "volume " + v.Name }),
+			differences(pod.Spec.HostAliases, template.HostAliases,
+				func(alias v1.HostAlias) string { return "host alias " + alias.IP }),
 			differences(running(pod.Spec), running(template), func(name string) string {
 				return "container " + name
 			}),

@@ -662,7 +662,8 @@ func TestCheck_WhatThePodsSeeOtherwise_Blocks(t *testing.T) {
 		"a Pod of a ReplicaSet without a Deployment": {
 			more: []runtime.Object{&v1.Pod{
 				ObjectMeta: metav1.ObjectMeta{
-					Namespace: "occm", Name: "occm-7d4b9-x", OwnerReferences: []metav1.OwnerReference{
+					Namespace: "occm", Name: "occm-7d4b9-x",
+					OwnerReferences: []metav1.OwnerReference{
 						{Kind: "ReplicaSet", Name: "occm-7d4b9", Controller: ptr.To(true)},
 					},
 				},

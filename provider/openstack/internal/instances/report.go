@@ -135,7 +135,7 @@ func (i *Instances) noteRefusedType(node *v1.Node, kind instanceType) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	result, ok := i.results[node.Name]
-	if !ok || result.err != nil {
+	if !ok || result.failure != "" {
 		return
 	}
 	i.warn(node, &result, events.InvalidLabel, fmt.Sprintf(

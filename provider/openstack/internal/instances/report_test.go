@@ -135,7 +135,9 @@ func TestEvents_NameOfTheFlavorIsNoLabelValue_NewNodeHasOneEventWithBoth(t *test
 func TestNoteResult_NodeHasLongTexts_AreNotKept(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	for name, change := range map[string]func(w *world, node *v1.Node){
-		"a provider ID": func(_ *world, node *v1.Node) { node.Spec.ProviderID = "openstack:///" + long },
+		"a provider ID": func(_ *world, node *v1.Node) {
+			node.Spec.ProviderID = "openstack:///" + long
+		},
 		"an address": func(w *world, node *v1.Node) {
 			w.addServer("new")
 			node.Annotations = map[string]string{api.AnnotationAlphaProvidedIPAddr: long}

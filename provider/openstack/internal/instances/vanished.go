@@ -135,7 +135,7 @@ func (i *Instances) see(s subject, now time.Time) {
 		i.seen[s.key()] = seenInstance{s.id, nodeNameOf(s), now}
 	}
 	if max(len(i.seen), len(i.told), len(i.results)) > mostKept {
-		// Those that are still needed are looked up again, and their absences confirmed again.
+		// Servers still in use are looked up again, and absent ones confirmed again.
 		clear(i.seen)
 		clear(i.matched)
 		clear(i.told)

@@ -198,7 +198,8 @@ func (r *Routes) explain(err error) error {
 	case f.Type == "RouterNotFound":
 		return events.ValueRefused.Explain(err, f.Cause(), "option router-id of cloud.conf")
 	case f.Type == "AllowedAddressPairExhausted":
-		return events.PairsUsedUp.Explain(err, f.Cause(), "address pairs of the port of the next hop")
+		return events.PairsUsedUp.Explain(err, f.Cause(),
+			"address pairs of the port of the next hop")
 	case isFull(err):
 		refusal := events.RoutesUsedUp
 		if f.IsQuota() {

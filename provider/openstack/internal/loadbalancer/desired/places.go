@@ -29,8 +29,8 @@ type Cloud interface {
 	ExternalNetwork(ctx context.Context, subnetID, networkID string) (string, error)
 	// HasRouter reports whether a router has a port in a subnet.
 	HasRouter(ctx context.Context, subnetID, routerID string) (bool, error)
-	// IsNextHop reports whether packets from a subnet to a range go to a router. Without a range, it
-	// reports whether the router is the gateway.
+	// IsNextHop reports whether packets from a subnet to a range go to a router. Without a range,
+	// it reports whether the router is the gateway.
 	IsNextHop(ctx context.Context, subnetID, routerID string, to netip.Prefix) (bool, error)
 	// IsExternal reports whether a network is external.
 	IsExternal(ctx context.Context, networkID string) (bool, error)
@@ -313,8 +313,8 @@ func (r *resolver) additionalVIPs(ctx context.Context) error {
 	return nil
 }
 
-// whyUnserved returns as a clause why a VIP of the second family would have no members; "" if it may
-// have some. All addresses of a node come at once, so nodes without any are not known yet.
+// whyUnserved returns as a clause why a VIP of the second family would have no members; "" if it
+// may have some. All addresses of a node come at once, so nodes without any are not known yet.
 func (r *resolver) whyUnserved() string {
 	family := r.families[1]
 	switch {

@@ -25,8 +25,8 @@ type Pods struct {
 	// them is a member only at an address of its node (hostNetwork): a user who writes
 	// EndpointSlices must not direct a load balancer to any address of the cloud.
 	Ranges []netip.Prefix
-	// RouterID is the router with the route controller's routes to the podCIDRs in Ranges. Pods of a
-	// node without a route are not members. "": the operator declares that the load balancers'
+	// RouterID is the router with the route controller's routes to the podCIDRs in Ranges. Pods of
+	// a node without a route are not members. "": the operator declares that the load balancers'
 	// router leads to Ranges.
 	RouterID string
 }

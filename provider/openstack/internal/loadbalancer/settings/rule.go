@@ -40,8 +40,9 @@ func (r *reader) chooseClass() {
 // refuseOtherRegion: a load balancer cannot move, so an existing one is served where it is.
 func (r *reader) refuseOtherRegion(known Regions) {
 	if removed := known.Removed(r.service); removed != "" {
-		r.problem(AnnotationLoadBalancerRegion, removed, "not a region of cloud.conf that has load "+
-			"balancers; add it again, or remove the annotation if the load balancer is deleted", true)
+		r.problem(AnnotationLoadBalancerRegion, removed, "not a region of cloud.conf that has "+
+			"load balancers; add it again, or remove the annotation if the load balancer is deleted",
+			true)
 		r.problems[len(r.problems)-1].AtCreation = true
 		return
 	}
