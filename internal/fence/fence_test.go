@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -322,6 +323,30 @@ func TestTransport_CloseWithARequestInFlight_CancelsIt(t *testing.T) {
 	}
 }
 
+// The end of a term closes connections, which may reach a request before its cancellation does.
+func TestTransport_ConnectionIsClosedWithTheTerm_ErrorIsTheReasonOfTheClose(t *testing.T) {
+	for _, method := range []string{http.MethodGet, http.MethodPatch} {
+		f := fence.New(nil, clock.RealClock{})
+		closing := roundTripper(func(*http.Request) (*http.Response, error) {
+			f.EndReads(errLost)
+			return nil, net.ErrClosed
+		})
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Transport(closing).RoundTrip(req); !errors.Is(err, fence.ErrClosed) ||
+			!errors.Is(err, errLost) {
+			t.Errorf("%s ended with %v, want the reason of the close", method, err)
+		}
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // Upstream reads with context.TODO(). If the connection stays open without an answer, the read
 // would delay the end of its goroutine, and of the term, for minutes.
 func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
@@ -361,8 +386,8 @@ func TestTransport_EndReads_EndsReadsAndTheirBodies(t *testing.T) {
 			case <-time.After(20 * time.Millisecond):
 			}
 			f.EndReads(errLost)
-			if err := receive(t, result); err == nil {
-				t.Error("the read succeeded")
+			if err := receive(t, result); !errors.Is(err, errLost) {
+				t.Errorf("the read ended with %v, want the reason of the end", err)
 			}
 		})
 	}

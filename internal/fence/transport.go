@@ -1,8 +1,8 @@
 package fence
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -33,7 +33,7 @@ type transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, done, err := t.enter(req)
+	ctx, over, done, err := t.enter(req)
 	if err != nil {
 		t.refused()
 		if req.Body != nil {
@@ -43,14 +43,12 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		// The transport reports only "context canceled"; the caller gets the reason.
-		if cause := context.Cause(ctx); errors.Is(cause, ErrClosed) {
-			err = cause
-		}
+		// The transport reports "context canceled", or, if the end of the term was faster than
+		// the cancellation, that its connection is closed. The caller gets the reason.
 		done()
-		return nil, err
+		return nil, cmp.Or(context.Cause(over), err)
 	}
-	ended := body{ReadCloser: resp.Body, done: sync.OnceFunc(done)}
+	ended := body{ReadCloser: resp.Body, over: over, done: sync.OnceFunc(done)}
 	if duplex, ok := resp.Body.(io.Writer); ok { // the connection of an upgraded request
 		resp.Body = struct {
 			*body
@@ -62,7 +60,10 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-func (t *transport) enter(req *http.Request) (context.Context, func(), error) {
+// enter also returns the context with whose end the fence cancels the request.
+func (t *transport) enter(
+	req *http.Request,
+) (ctx, over context.Context, done func(), _ error) {
 	method := req.Method
 	if method == "" {
 		method = http.MethodGet
@@ -70,9 +71,11 @@ func (t *transport) enter(req *http.Request) (context.Context, func(), error) {
 	name := method + " " + req.URL.Path
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		return t.fence.Read(req.Context(), name)
+		ctx, done, err := t.fence.Read(req.Context(), name)
+		return ctx, t.fence.over, done, err
 	}
-	return t.fence.Enter(req.Context(), inflight.Activity{Name: name, MayAct: true})
+	ctx, done, err := t.fence.Enter(req.Context(), inflight.Activity{Name: name, MayAct: true})
+	return ctx, t.fence.closed, done, err
 }
 
 // WrappedRoundTripper lets client-go find the transport below.
@@ -80,6 +83,7 @@ func (t *transport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 type body struct {
 	io.ReadCloser
+	over context.Context
 	done func()
 }
 
@@ -88,6 +92,9 @@ func (b *body) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
 		b.done()
+	}
+	if err != nil && err != io.EOF {
+		err = cmp.Or(context.Cause(b.over), err)
 	}
 	return n, err
 }
