@@ -348,13 +348,13 @@ func TestAlerts_FireForProblemsThatLast(t *testing.T) {
 			quiet: `fxccm_cloud_trouble{subject="instances"} 0x5 1x4 0x50` + "\n " +
 				`fxccm_cloud_trouble{subject="quota"} 1x60`,
 			loud:  `fxccm_cloud_trouble{subject="instances"} 1x60`,
-			after: 5, summary: "no node is deleted",
+			after: 5, summary: "only nodes marked for removal are deleted",
 		},
 		"FxccmMassDeletionGuard, of a region": {
 			quiet: `fxccm_cloud_trouble{subject="instances in region north"} 0x5 1x4 0x50` +
 				"\n " + `fxccm_cloud_trouble{subject="Keystone in region north"} 1x60`,
 			loud:  `fxccm_cloud_trouble{subject="instances in region north"} 1x60`,
-			after: 5, summary: "no node is deleted",
+			after: 5, summary: "only nodes marked for removal are deleted",
 		},
 		"FxccmCloudTrouble": {
 			quiet: `fxccm_cloud_trouble{subject="Keystone"} 0x5 1x8 0x46` + "\n " +
