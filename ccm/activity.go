@@ -5,32 +5,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/printable"
 )
 
-// Activity is a call or a goroutine of a term that has not ended: a call to the cloud, a mutating
-// request to the API server, or a goroutine that runs a controller's or a provider's code.
-type Activity struct {
-	// Name is "call LoadBalancer.EnsureLoadBalancer", "call PATCH /api/v1/nodes/a", "controller
-	// mine", "start provider", and so on.
-	Name string `json:"name"`
-
-	// Object is the object of a call, such as "default/web" or a node's name. It may be empty.
-	Object string `json:"object,omitempty"`
-
-	// Since has the time at which the activity began.
-	Since time.Time `json:"since"`
-
-	// MayAct reports whether the activity can still change the cluster or the cloud after the term.
-	MayAct bool `json:"mayAct,omitempty"`
-}
-
-// String is Name and Object.
-func (a Activity) String() string { return strings.TrimSpace(a.Name + " " + a.Object) }
-
 // describe lists activities with their ages.
-func describe(all []Activity, now time.Time) string {
+func describe(all []status.Activity, now time.Time) string {
 	texts := make([]string, 0, len(all))
 	for _, a := range all {
 		texts = append(texts, fmt.Sprintf("%s (%s)", a, now.Sub(a.Since).Round(time.Second)))
@@ -39,8 +20,8 @@ func describe(all []Activity, now time.Time) string {
 }
 
 // activities returns the term's unfinished goroutines and then its calls in flight, oldest first.
-func (t *termRun) activities() []Activity {
-	var all []Activity
+func (t *termRun) activities() []status.Activity {
+	var all []status.Activity
 	for _, a := range t.tasks.List() {
 		all = append(all, newActivity("", a))
 	}
@@ -54,11 +35,11 @@ func (t *termRun) activities() []Activity {
 // have several names, which may be the API server's.
 const maxActivity = 1024
 
-func newActivity(prefix string, a inflight.Activity) Activity {
+func newActivity(prefix string, a inflight.Activity) status.Activity {
 	if a.Lasting {
 		prefix = ""
 	}
-	return Activity{
+	return status.Activity{
 		Name:   printable.Text(prefix+a.Name, maxActivity),
 		Object: printable.Text(a.Object, maxActivity), Since: a.Since, MayAct: a.MayAct,
 	}

@@ -20,6 +20,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -379,13 +380,13 @@ func TestRun_BrokenProviderOrController_DegradesAndRetries(t *testing.T) {
 				p.Controllers = []ccm.Controller{idle("mine")}
 				c.spoil(&p)
 				m, stop := start(t, p)
-				status := eventually(t, m.Status, func(s ccm.Status) bool {
-					return s.State == ccm.StateDegraded && strings.Contains(s.Reason, c.want)
+				current := eventually(t, m.Status, func(s status.Manager) bool {
+					return s.State == status.Degraded && strings.Contains(s.Reason, c.want)
 				}, "degraded because of "+c.want)
-				if status.RetryAt.IsZero() {
-					t.Errorf("the status has no RetryAt: %+v", status)
+				if current.RetryAt.IsZero() {
+					t.Errorf("the status has no RetryAt: %+v", current)
 				}
-				eventually(t, m.Status, func(s ccm.Status) bool { return s.Term >= 2 },
+				eventually(t, m.Status, func(s status.Manager) bool { return s.Term >= 2 },
 					"a second term")
 				if err := stop(); err != nil {
 					t.Errorf("Run returned %v after a stop and a complete drain, want nil",
@@ -425,7 +426,7 @@ func TestRun_ControllerNeverReturns_ErrorNamesIt(t *testing.T) {
 				again)
 		}
 		close(release)
-		eventually(t, m.Status, func(s ccm.Status) bool { return len(s.Running) == 0 },
+		eventually(t, m.Status, func(s status.Manager) bool { return len(s.Running) == 0 },
 			"the controller's end")
 	})
 }
@@ -441,8 +442,8 @@ func TestRun_WrongCA_StatusExplainsIt(t *testing.T) {
 	p.RESTConfig.Host = server.URL
 	p.RESTConfig.CAData = anotherCA(t)
 	m, stop := start(t, p)
-	eventually(t, m.Status, func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded &&
+	eventually(t, m.Status, func(s status.Manager) bool {
+		return s.State == status.Degraded &&
 			strings.Contains(s.Reason, "not signed by the CA that the kubeconfig trusts")
 	}, "degraded because of the CA")
 	if err := stop(); err != nil {
@@ -469,9 +470,9 @@ func TestNew_ControllerListedTwice_FirstEntryCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range m.Status().Controllers {
-		want := ccm.ControllerWaiting
+		want := status.ControllerWaiting
 		if c.Name == "service-lb-controller" || c.Name == "mine" {
-			want = ccm.ControllerDisabled
+			want = status.ControllerDisabled
 		}
 		if c.State != want {
 			t.Errorf("%s is %s, want %s", c.Name, c.State, want)

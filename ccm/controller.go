@@ -19,7 +19,7 @@ import (
 // A Controller runs for as long as this process leads. Each term builds it again, so it keeps no
 // state between terms.
 type Controller struct {
-	// Name identifies the controller in --controllers, logs and [Status]. Required, unique.
+	// Name identifies the controller in --controllers, logs and [status.Manager]. Required, unique.
 	Name string
 
 	// Aliases are further names that --controllers accepts.
@@ -93,7 +93,7 @@ type HealthChecker interface {
 type debuggable interface{ DebuggingHandler() http.Handler }
 
 // ErrSkip is wrapped by the error of [Controller.New] if the controller has no work in this term.
-// The error's text is the reason that [Status] shows.
+// The error's text is the reason that [status.Manager] shows.
 var ErrSkip = errors.New("skipped")
 
 // builtin returns the four cloud controllers.

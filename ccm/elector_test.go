@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -92,14 +93,14 @@ func TestElector_HostLeadsThreeTimes_ManagerRunsThreeTerms(t *testing.T) {
 			host, lose := context.WithCancel(t.Context())
 			lent := make(chan error, 1)
 			go func() { lent <- e.Lead(host, election.Grant{}) }()
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round },
-				"ready")
+			eventually(t, m.Status,
+				func(s status.Manager) bool { return s.Ready && s.Term == round }, "ready")
 			lose()
 			if err := <-lent; err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby },
-				"standby")
+			eventually(t, m.Status,
+				func(s status.Manager) bool { return s.State == status.Standby }, "standby")
 		}
 		_ = stop()
 	})
@@ -125,7 +126,7 @@ func TestStatus_LeaseWasDeleted_NamesTheHolderThatTheStandbyWaitsFor(t *testing.
 		Identity: "standby", WaitsFor: "ghost", WaitsUntil: until,
 	}}
 	m, _ := start(t, p)
-	s := eventually(t, m.Status, func(s ccm.Status) bool { return s.State == ccm.StateStandby },
+	s := eventually(t, m.Status, func(s status.Manager) bool { return s.State == status.Standby },
 		"a standby")
 	if !strings.Contains(s.Reason, `"ghost"`) ||
 		!strings.Contains(s.Reason, until.Format(time.RFC3339)) {

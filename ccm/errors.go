@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/fence"
 )
 
@@ -42,7 +43,7 @@ type DrainTimeoutError struct {
 	Term uint64
 
 	// Running are the activities that had not ended, oldest first.
-	Running []Activity
+	Running []status.Activity
 
 	// term is nil in an error that was not made by a Manager.
 	term *termRun
@@ -64,7 +65,7 @@ func (e *DrainTimeoutError) Error() string {
 // Reads, and a controller that does not return, cannot act, because the fence refuses all their
 // requests.
 func (e *DrainTimeoutError) MayAct() bool {
-	return slices.ContainsFunc(e.Running, func(a Activity) bool { return a.MayAct })
+	return slices.ContainsFunc(e.Running, func(a status.Activity) bool { return a.MayAct })
 }
 
 // Ended is closed when all of the term has ended. It is nil in an error that was not made by a

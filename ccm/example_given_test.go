@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -152,7 +153,7 @@ func ExampleParams_registerer() {
 	defer stop()
 	result := make(chan error, 1)
 	go func() { result <- m.Run(ctx) }()
-	for m.Status().State != ccm.StateStandby {
+	for m.Status().State != status.Standby {
 		time.Sleep(time.Millisecond)
 	}
 	families, err := registry.Gather()

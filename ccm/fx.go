@@ -17,6 +17,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 	"k8s.io/klog/v2"
 
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/fxhook"
 	"github.com/fxccm/fxccm/internal/fxinput"
 )
@@ -406,15 +407,15 @@ func (h *lifecycleHook) awaitEnd(startCtx context.Context) error {
 	ctx, cancel := earlier(startCtx)
 	defer cancel()
 	for {
-		status := h.manager.Status()
-		if status.State == StateStopped && h.manager.countLeftBehind() == 0 {
+		current := h.manager.Status()
+		if current.State == status.Stopped && h.manager.countLeftBehind() == 0 {
 			return nil
 		}
 		select {
 		case <-time.After(endPoll):
 		case <-ctx.Done():
 			return stillRunning("cannot start because the previous run has not ended",
-				status.Running, context.Cause(ctx))
+				current.Running, context.Cause(ctx))
 		}
 	}
 }
@@ -432,7 +433,7 @@ func reserveBefore(deadline time.Time) time.Duration {
 	return min(stopReserve, max(0, time.Until(deadline)/2))
 }
 
-func stillRunning(problem string, running []Activity, cause error) error {
+func stillRunning(problem string, running []status.Activity, cause error) error {
 	if len(running) > 0 {
 		problem += "; still running: " + describe(running, time.Now())
 	}

@@ -14,6 +14,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // host returns an app whose Manager always leads and runs controller "mine".
@@ -84,12 +85,12 @@ func TestModule_StartedAgainAfterAStop_Runs(t *testing.T) {
 		if err := app.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == round },
+		eventually(t, m.Status, func(s status.Manager) bool { return s.Ready && s.Term == round },
 			"ready")
 		if err := app.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if s := m.Status(); s.State != ccm.StateStopped || len(s.Running) > 0 {
+		if s := m.Status(); s.State != status.Stopped || len(s.Running) > 0 {
 			t.Fatalf("after Stop: %+v", s)
 		}
 	}
@@ -105,8 +106,8 @@ func TestModule_StartWithoutAPIServer_ReturnsAtOnce(t *testing.T) {
 	if err := app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, m.Status, func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded &&
+	eventually(t, m.Status, func(s status.Manager) bool {
+		return s.State == status.Degraded &&
 			strings.Contains(s.Reason, "the API server is down or its address is wrong")
 	}, "degraded because of the API server")
 	if err := app.Stop(t.Context()); err != nil {
@@ -179,7 +180,7 @@ func drainingApp(t *testing.T) (app *fx.App, m *ccm.Manager, release func()) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- app.Stop(ctx) }()
 	synctest.Wait()
-	if s := m.Status(); s.State != ccm.StateDraining {
+	if s := m.Status(); s.State != status.Draining {
 		t.Fatalf("after Stop was called: %+v", s)
 	}
 	giveUp()

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // startHook is a module whose only part is a hook.
@@ -68,7 +69,7 @@ func TestModule_StartTimesOutInAHook_NoManagerIsLeftAfterStop(t *testing.T) {
 				}
 				time.Sleep(time.Second)
 				synctest.Wait()
-				if s := m.Status(); s.State != ccm.StateStopped || len(s.Running) > 0 {
+				if s := m.Status(); s.State != status.Stopped || len(s.Running) > 0 {
 					t.Errorf("a second after Stop: %+v", s)
 				}
 			})

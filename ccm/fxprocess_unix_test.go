@@ -16,6 +16,7 @@ import (
 	"go.uber.org/fx"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // hostProcess makes the test binary a host that runs an app, whose Manager leads when a later hook
@@ -64,7 +65,7 @@ func runHostProcess(later string) {
 		app.Done() // from here on, fx receives signals
 	}
 	app.Run()
-	fmt.Println("stopped:", m.Status().State == ccm.StateStopped)
+	fmt.Println("stopped:", m.Status().State == status.Stopped)
 }
 
 // A host that calls App.Run ends with a start that fails, and with it all that the start began.
@@ -132,7 +133,7 @@ func TestModule_ProcessEndsDuringTheStart_ManagerEndsWithIt(t *testing.T) {
 				}
 			}
 			_ = child.Wait() // its error is the state
-			if status := child.ProcessState.Sys().(syscall.WaitStatus); !test.want(status) {
+			if ended := child.ProcessState.Sys().(syscall.WaitStatus); !test.want(ended) {
 				t.Errorf("the process ended with %s", child.ProcessState)
 			}
 			if !led {

@@ -26,6 +26,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // requests returns an API server that records the client of each request.
@@ -186,11 +187,12 @@ func TestClock_LeadershipExpiresByIt_TermEnds(t *testing.T) {
 			lent <- e.Lead(host,
 				election.Grant{ValidUntil: func() time.Time { return until }})
 		}()
-		eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 1 }, "ready")
+		eventually(t, m.Status, func(s status.Manager) bool { return s.Ready && s.Term == 1 },
+			"ready")
 		clock.Step(2 * time.Hour)
-		eventually(t, m.Status, func(s ccm.Status) bool {
+		eventually(t, m.Status, func(s status.Manager) bool {
 			return s.Term > 1 ||
-				s.State == ccm.StateStandby
+				s.State == status.Standby
 		}, "the end of the term")
 		lose()
 		<-lent
@@ -310,8 +312,8 @@ func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T)
 			go func() { lent <- e.Lead(leading, election.Grant{}) }()
 			waitReady(t, m)
 			lose()
-			stuck := func(s ccm.Status) bool {
-				return s.State == ccm.StateDegraded &&
+			stuck := func(s status.Manager) bool {
+				return s.State == status.Degraded &&
 					strings.Contains(s.Reason, "controller mine (") && len(s.Running) == 1 &&
 					!s.Running[0].MayAct
 			}
@@ -330,13 +332,13 @@ func TestDrainTimeout_NoCallCanAct_ManagerRecoversAndPolicyDecides(t *testing.T)
 				t.Errorf("the host's election got %v, want nil because no call can act", err)
 			}
 			close(release)
-			eventually(t, m.Status, func(s ccm.Status) bool {
-				return s.State == ccm.StateStandby &&
+			eventually(t, m.Status, func(s status.Manager) bool {
+				return s.State == status.Standby &&
 					len(runWarnings(s)) == 0
 			}, "recovered")
 			leading, lose = context.WithCancel(t.Context())
 			go func() { lent <- e.Lead(leading, election.Grant{}) }()
-			eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready && s.Term == 2 },
+			eventually(t, m.Status, func(s status.Manager) bool { return s.Ready && s.Term == 2 },
 				"the next term")
 			if err := app.Stop(context.Background()); err != nil {
 				t.Errorf("Stop returned %v", err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // leaseWatchdogTolerance is how long a leader may act after the end of its lease before its health
@@ -53,43 +55,43 @@ func (m *Manager) LivenessChecks() []Check {
 }
 
 // ReadinessChecks report whether the Manager leads or is ready to lead: "ccm" fails if the Manager
-// is stopped, degraded, draining, or opens a term. [Status].Troubles, controllers that have failed
-// and are retried, and the numbers of nodes whose initialization, update or deletion has failed are
-// in its detail. They do not fail the check, because the other controllers serve, and another
-// replica would have the same cloud and rights.
+// is stopped, degraded, draining, or opens a term. [status.Manager].Troubles, controllers that have
+// failed and are retried, and the numbers of nodes whose initialization, update or deletion has
+// failed are in its detail. They do not fail the check, because the other controllers serve, and
+// another replica would have the same cloud and rights.
 func (m *Manager) ReadinessChecks() []Check {
 	return []Check{{Name: "ccm", Check: m.checkReady, Detail: m.readyDetail}}
 }
 
 func (m *Manager) checkReady(*http.Request) error {
-	status, _ := m.snapshot()
+	current, _ := m.snapshot()
 	switch {
-	case status.State == StateStandby, status.State == StateLeading && status.Ready:
+	case current.State == status.Standby, current.State == status.Leading && current.Ready:
 		return nil
-	case status.Reason != "":
-		return fmt.Errorf("%s: %s", status.State, status.Reason)
-	case status.Step != "":
-		return fmt.Errorf("%s: %s", status.State, status.Step)
+	case current.Reason != "":
+		return fmt.Errorf("%s: %s", current.State, current.Reason)
+	case current.Step != "":
+		return fmt.Errorf("%s: %s", current.State, current.Step)
 	}
-	return errors.New(string(status.State))
+	return errors.New(string(current.State))
 }
 
 // readyDetail lists the troubles and the failed controllers, and counts the failed nodes, without
 // their causes: readiness is served to anonymous callers, and Status is not.
 func (m *Manager) readyDetail() string {
 	detail := "ok"
-	status, _ := m.snapshot()
-	for _, trouble := range status.Troubles {
+	current, _ := m.snapshot()
+	for _, trouble := range current.Troubles {
 		detail += fmt.Sprintf("; problem with %s since %s", trouble.Subject,
 			trouble.Since.UTC().Format(time.RFC3339))
 	}
-	for _, c := range status.Controllers {
-		if c.State == ControllerFailed {
+	for _, c := range current.Controllers {
+		if c.State == status.ControllerFailed {
 			detail += "; controller " + c.Name + " has failed and is retried"
 		}
 	}
 	uninitialized, failed := 0, 0
-	for _, node := range status.Nodes {
+	for _, node := range current.Nodes {
 		switch node.Reason {
 		case initializationPending:
 		case initializationFailed:
@@ -110,19 +112,19 @@ func (m *Manager) readyDetail() string {
 
 // controllerDetail describes a controller that has not failed. Like readyDetail, it omits reasons.
 func (m *Manager) controllerDetail(name string) string {
-	status, _ := m.snapshot()
-	i := slices.IndexFunc(status.Controllers,
-		func(c ControllerStatus) bool { return c.Name == name })
-	state := status.Controllers[i].State
+	current, _ := m.snapshot()
+	i := slices.IndexFunc(current.Controllers,
+		func(c status.Controller) bool { return c.Name == name })
+	state := current.Controllers[i].State
 	switch {
-	case state == ControllerRunning:
+	case state == status.ControllerRunning:
 		return "ok"
-	case state != ControllerWaiting:
+	case state != status.ControllerWaiting:
 		return "not running: " + string(state)
-	case status.Step != "":
-		return fmt.Sprintf("not running: %s: %s", status.State, status.Step)
+	case current.Step != "":
+		return fmt.Sprintf("not running: %s: %s", current.State, current.Step)
 	}
-	return "not running: " + string(status.State)
+	return "not running: " + string(current.State)
 }
 
 // drainTolerance is how long timed-out terms may keep the Manager from campaigning before its
@@ -147,13 +149,13 @@ func (m *Manager) checkDrain(*http.Request) error {
 }
 
 func (m *Manager) checkLease(*http.Request) error {
-	status, _ := m.snapshot()
-	if status.State != StateLeading && status.State != StateDraining ||
-		status.Election.LastRenewal.IsZero() {
+	current, _ := m.snapshot()
+	if current.State != status.Leading && current.State != status.Draining ||
+		current.Election.LastRenewal.IsZero() {
 		return nil
 	}
 	limit := m.config.LeaderElection.LeaseDuration.Duration + leaseWatchdogTolerance
-	if since := time.Since(status.Election.LastRenewal); since > limit {
+	if since := time.Since(current.Election.LastRenewal); since > limit {
 		return fmt.Errorf(
 			"the lease was last renewed %s ago, but this process still acts as leader",
 			since.Round(time.Second))
@@ -186,10 +188,10 @@ func (m *Manager) openTerms() []*termRun {
 // healthy, because a restart of the process would not help more.
 func (s *termStatus) check(name string, r *http.Request) error {
 	s.mu.Lock()
-	status, runnable := s.controllers[name], s.runnables[name]
+	current, runnable := s.controllers[name], s.runnables[name]
 	s.mu.Unlock()
-	if status.State == ControllerFailed && status.RetryAt.IsZero() {
-		return errors.New(status.Reason)
+	if current.State == status.ControllerFailed && current.RetryAt.IsZero() {
+		return errors.New(current.Reason)
 	}
 	checker, ok := runnable.(HealthChecker)
 	if !ok {

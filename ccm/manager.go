@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/events"
 	"github.com/fxccm/fxccm/internal/fence"
 	"github.com/fxccm/fxccm/internal/inflight"
@@ -407,65 +408,65 @@ func (m *Manager) Err() error {
 }
 
 // Status returns a snapshot of the Manager.
-func (m *Manager) Status() Status {
-	status, objects := m.snapshot()
-	objects.fill(&status)
-	return status
+func (m *Manager) Status() status.Manager {
+	current, objects := m.snapshot()
+	objects.fill(&current)
+	return current
 }
 
 // snapshot returns the status without the state of the provider's objects, and the source of that
 // state. Health checks use it, so that a provider that hangs does not fail them.
-func (m *Manager) snapshot() (Status, *objects) {
+func (m *Manager) snapshot() (status.Manager, *objects) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	status := Status{
-		State: StateStopped, Term: m.terms, Provider: m.provider.Name, Terms: m.history.list(),
+	current := status.Manager{
+		State: status.Stopped, Term: m.terms, Provider: m.provider.Name, Terms: m.history.list(),
 	}
 	var reporting *objects
 	for _, c := range m.all {
-		state := ControllerDisabled
+		state := status.ControllerDisabled
 		if m.selected.enabled(c) {
-			state = ControllerWaiting
+			state = status.ControllerWaiting
 		}
-		status.Controllers = append(status.Controllers,
-			ControllerStatus{Name: c.Name, State: state})
+		current.Controllers = append(current.Controllers,
+			status.Controller{Name: c.Name, State: state})
 	}
 	if reporter, ok := m.elector.(election.Reporter); ok {
-		status.Election = reporter.ElectionStatus()
+		current.Election = reporter.ElectionStatus()
 	}
 	for _, c := range []termSlot{m.replica, m.leader} {
 		if c.term != nil {
-			c.term.status.fillControllers(&status)
-			status.Running = append(status.Running, c.term.activities()...)
+			c.term.status.fillControllers(&current)
+			current.Running = append(current.Running, c.term.activities()...)
 		}
 	}
 	for _, term := range m.leftBehind() {
-		status.Running = append(status.Running, term.activities()...)
+		current.Running = append(current.Running, term.activities()...)
 	}
 	if m.leader.term != nil {
-		m.leader.term.status.fill(&status)
-		status.Troubles = m.leader.term.troubles.list()
+		m.leader.term.status.fill(&current)
+		current.Troubles = m.leader.term.troubles.list()
 		known := m.leader.term.nodes
-		status.Nodes = troubledNodes(known.Waiting(), known.Failing())
+		current.Nodes = troubledNodes(known.Waiting(), known.Failing())
 		reporting = m.leader.term.status.reporter()
 	}
-	status.Warnings = m.warnings()
+	current.Warnings = m.warnings()
 	switch {
 	case !m.running:
-		status.State, status.Ready, status.Step = StateStopped, false, ""
+		current.State, current.Ready, current.Step = status.Stopped, false, ""
 		if m.err != nil {
-			status.Reason = printable.Text(m.err.Error(), maxReason)
+			current.Reason = printable.Text(m.err.Error(), maxReason)
 		}
 	case m.leader.term != nil:
 	case m.leader.failure != nil:
 		failed := m.leader.failure
-		status.State, status.RetryAt = StateDegraded, failed.retry
-		status.Reason = m.explain(failed.err)
-	case status.Election.Err != nil:
-		status.State = StateDegraded
-		status.Reason = explain(fmt.Errorf("leader election: %w", status.Election.Err))
+		current.State, current.RetryAt = status.Degraded, failed.retry
+		current.Reason = m.explain(failed.err)
+	case current.Election.Err != nil:
+		current.State = status.Degraded
+		current.Reason = explain(fmt.Errorf("leader election: %w", current.Election.Err))
 	default:
-		status.State, status.Reason = StateStandby, status.Election.WaitReason()
+		current.State, current.Reason = status.Standby, current.Election.WaitReason()
 	}
-	return status, reporting
+	return current, reporting
 }

@@ -9,11 +9,12 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/printable"
 )
 
-// maxTerms bounds the history of terms in [Status].
+// maxTerms bounds the history of terms in [status.Manager].
 const maxTerms = 10
 
 // measurement records the metrics and the history of a term. It is nil for a term without leader
@@ -25,7 +26,7 @@ type measurement struct {
 
 	clock   clock.PassiveClock
 	history *termHistory
-	status  TermStatus
+	status  status.Term
 }
 
 func (t *termRun) measure() *measurement {
@@ -36,7 +37,7 @@ func (t *termRun) measure() *measurement {
 	t.series.Leading(true)
 	m := &measurement{
 		series: t.series, since: time.Now(), clock: t.clock, history: t.history,
-		status: TermStatus{Number: t.number, Began: t.clock.Now()},
+		status: status.Term{Number: t.number, Began: t.clock.Now()},
 	}
 	m.history.record(m.status)
 	return m
@@ -91,14 +92,14 @@ func endReason(err error) metrics.EndReason {
 // termHistory has the last terms of a Manager, oldest first. It is safe for concurrent use.
 type termHistory struct {
 	mu    sync.Mutex
-	terms []TermStatus
+	terms []status.Term
 }
 
 // record adds a term, or replaces its earlier record.
-func (h *termHistory) record(term TermStatus) {
+func (h *termHistory) record(term status.Term) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := slices.IndexFunc(h.terms, func(t TermStatus) bool { return t.Number == term.Number })
+	i := slices.IndexFunc(h.terms, func(t status.Term) bool { return t.Number == term.Number })
 	if i >= 0 {
 		h.terms[i] = term
 		return
@@ -110,7 +111,7 @@ func (h *termHistory) record(term TermStatus) {
 }
 
 // list returns the terms, newest first.
-func (h *termHistory) list() []TermStatus {
+func (h *termHistory) list() []status.Term {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := slices.Clone(h.terms)

@@ -11,6 +11,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/metrics"
 	"github.com/fxccm/fxccm/internal/metrics/metricstest"
 )
@@ -23,31 +24,31 @@ type reportingCloud struct {
 
 var reported = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func (c reportingCloud) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+func (c reportingCloud) LoadBalancerStatus() []status.LoadBalancer {
 	if c.panics.Load() {
 		panic("no status")
 	}
-	defective := func(lb ccm.LoadBalancerStatus) ccm.LoadBalancerStatus {
+	defective := func(lb status.LoadBalancer) status.LoadBalancer {
 		lb.Reason, lb.Message = "SourceRangesIgnored", "every client may connect"
 		return lb
 	}
-	at := func(state ccm.LoadBalancerState, name string, age time.Duration) ccm.LoadBalancerStatus {
-		return ccm.LoadBalancerStatus{
+	at := func(state status.LoadBalancerState, name string, age time.Duration) status.LoadBalancer {
+		return status.LoadBalancer{
 			Namespace: "default", Service: name, State: state, Since: reported.Add(-age),
 		}
 	}
-	return []ccm.LoadBalancerStatus{
-		at(ccm.LoadBalancerReady, "a", time.Hour),
-		defective(at(ccm.LoadBalancerReady, "f", time.Second)),
-		at(ccm.LoadBalancerWaiting, "b", time.Second),
-		at(ccm.LoadBalancerWaiting, "c", time.Minute),
-		at(ccm.LoadBalancerDegraded, "d", time.Second),
-		at(ccm.LoadBalancerRefused, "e", time.Second),
+	return []status.LoadBalancer{
+		at(status.LoadBalancerReady, "a", time.Hour),
+		defective(at(status.LoadBalancerReady, "f", time.Second)),
+		at(status.LoadBalancerWaiting, "b", time.Second),
+		at(status.LoadBalancerWaiting, "c", time.Minute),
+		at(status.LoadBalancerDegraded, "d", time.Second),
+		at(status.LoadBalancerRefused, "e", time.Second),
 	}
 }
 
-func (c reportingCloud) NodeStatus() []ccm.NodeStatus {
-	return []ccm.NodeStatus{{Name: "young", Since: reported}, {Name: "old"}}
+func (c reportingCloud) NodeStatus() []status.Node {
+	return []status.Node{{Name: "young", Since: reported}, {Name: "old"}}
 }
 
 func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *testing.T) {
@@ -62,11 +63,11 @@ func TestStatus_ProviderReportsObjects_AreListedWorstFirstWhileTheTermIsOpen(t *
 	m, stop := start(t, p)
 	waitReady(t, m)
 	names := func() (list []string) {
-		status := m.Status()
-		for _, lb := range status.LoadBalancers {
+		current := m.Status()
+		for _, lb := range current.LoadBalancers {
 			list = append(list, lb.Service)
 		}
-		for _, node := range status.Nodes {
+		for _, node := range current.Nodes {
 			list = append(list, node.Name)
 		}
 		return list

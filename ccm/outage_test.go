@@ -33,6 +33,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/provider/fake"
 )
@@ -104,7 +105,7 @@ func TestProviderStart_Hangs_TermFailsAndIsRetried(t *testing.T) {
 			`"build provider" has not ended within 2m0s`)
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateDegraded ||
+		if s := m.Status(); s.State != status.Degraded ||
 			!strings.Contains(s.Reason, "build provider (2m9s)") {
 			t.Errorf("after the drain timeout: %+v", s)
 		}
@@ -152,7 +153,7 @@ func TestProviderStart_HangsFiveTimes_TermsFollowMoreSlowlyUntilOneServes(t *tes
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
 		s := m.Status()
-		if wait := time.Until(s.RetryAt); s.State != ccm.StateDegraded || wait <= time.Minute ||
+		if wait := time.Until(s.RetryAt); s.State != status.Degraded || wait <= time.Minute ||
 			wait > 8*time.Minute || !strings.Contains(s.Reason, "retryAt") {
 			t.Errorf("after the fifth term: %+v; want its reason and the time of the next one", s)
 		}
@@ -197,8 +198,8 @@ func TestProvider_PanicsWhenAskedForAnInterface_TermFails(t *testing.T) {
 			return panickingCloud{emptyCloud()}, nil
 		})}
 		m, stop := start(t, p)
-		eventually(t, m.Status, func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded &&
+		eventually(t, m.Status, func(s status.Manager) bool {
+			return s.State == status.Degraded &&
 				strings.Contains(s.Reason, "panicked in LoadBalancer: no balancers today")
 		}, "the failed term")
 		if err := stop(); err != nil {
@@ -230,7 +231,7 @@ func TestProvider_CallsPanicRepeatedly_StatusAndOneEventReportIt(t *testing.T) {
 			},
 		}}
 		m, stop := start(t, p)
-		eventually(t, m.Status, func(s ccm.Status) bool {
+		eventually(t, m.Status, func(s status.Manager) bool {
 			return s.Ready && len(runWarnings(s)) == 1 &&
 				strings.Contains(runWarnings(s)[0], "panicked 3 times in Routes.ListRoutes")
 		}, "a warning about the panics")

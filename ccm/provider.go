@@ -101,10 +101,10 @@ type ProviderEnv struct {
 
 	// ReportTrouble reports a problem of the cloud that is not the error of one call: the identity
 	// service is down, a quota is exhausted, a mass deletion was refused. The problem lasts until
-	// the subject is reported with a nil cause or the term ends. [Status].Troubles and the gauge
-	// fxccm_cloud_trouble show it. The readiness check does not fail, and its detail shows the
-	// problem without the cause. subject is a short constant, not a name of an object; a term has
-	// at most 32. cause must not contain secrets. ReportTrouble does not block, and ignores
+	// the subject is reported with a nil cause or the term ends. [status.Manager].Troubles and the
+	// gauge fxccm_cloud_trouble show it. The readiness check does not fail, and its detail shows
+	// the problem without the cause. subject is a short constant, not a name of an object; a term
+	// has at most 32. cause must not contain secrets. ReportTrouble does not block, and ignores
 	// repetitions.
 	ReportTrouble func(subject string, cause error)
 

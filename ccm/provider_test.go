@@ -18,6 +18,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 type closingCloud struct {
@@ -159,7 +160,7 @@ func TestProvider_Fail_EndsTheTermAndTheNextIsBuilt(t *testing.T) {
 		}
 		first.Fail(errors.New("the account was closed"))
 		time.Sleep(time.Second / 2) // the drain is over, the pause is not
-		if s := m.Status(); s.State != ccm.StateDegraded ||
+		if s := m.Status(); s.State != status.Degraded ||
 			s.Reason != `cloud provider "stub": the account was closed` {
 			t.Errorf("after Fail: %+v", s)
 		}

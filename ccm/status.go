@@ -5,139 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/informerview"
 )
-
-// State is the state of a [Manager].
-type State string
-
-// The states of a Manager.
-const (
-	// StateStopped: Run is not running.
-	StateStopped State = "stopped"
-	// StateStandby: campaigning while another process leads.
-	StateStandby State = "standby"
-	// StateLeading: a term is open. It is ready when Status.Ready is true.
-	StateLeading State = "leading"
-	// StateDraining: a term is ending.
-	StateDraining State = "draining"
-	// StateDegraded: an operation failed and is retried; Status.Reason has the error.
-	StateDegraded State = "degraded"
-)
-
-// Status is a snapshot of a [Manager]. It contains no secrets.
-type Status struct {
-	State State `json:"state"`
-
-	// Reason explains a degraded state, a standby that waits although the lease is free, or why Run
-	// ended.
-	Reason string `json:"reason,omitempty"`
-
-	// RetryAt is when the next term is tried after one has failed.
-	RetryAt time.Time `json:"retryAt,omitzero"`
-
-	// Term is the number of the current term, or of the last one; 0 before the first.
-	Term uint64 `json:"term"`
-
-	// Ready reports whether the term's controllers run, except for those that have failed.
-	Ready bool `json:"ready"`
-
-	// Step is the current step of a term that opens.
-	Step string `json:"step,omitempty"`
-
-	// Provider is the name of the cloud provider.
-	Provider string `json:"provider"`
-
-	// Warnings are problems that do not degrade the state, sorted. A warning about the setup holds
-	// for the life of the Manager, and Run logs it when it begins: metrics are not registered,
-	// leader election is off, or the certificate of the API server is not verified.
-	Warnings []string `json:"warnings,omitempty"`
-
-	// Troubles are the problems that the provider has reported with [ProviderEnv].ReportTrouble,
-	// and those of the four cloud controllers: rights that they or the events lack, routes that
-	// cannot be listed, created or deleted, or whose conditions cannot be written, and informers
-	// that cannot list or watch any more. They are sorted by subject.
-	Troubles []TroubleStatus `json:"troubles,omitempty"`
-
-	Election    election.Status    `json:"election"`
-	Controllers []ControllerStatus `json:"controllers"`
-
-	// Terms are the last 10 terms, newest first. The first one may not have ended.
-	Terms []TermStatus `json:"terms,omitempty"`
-
-	// LoadBalancers are the load balancers of the open term, worst first, if the provider is an
-	// [ObjectReporter].
-	LoadBalancers []LoadBalancerStatus `json:"loadBalancers,omitempty"`
-
-	// Nodes are the nodes that wait for their initialization, and those that cannot be updated,
-	// looked up or deleted, oldest first. The entries of a provider that is an [ObjectReporter]
-	// replace those of the node controllers, except of nodes that cannot be written.
-	Nodes []NodeStatus `json:"nodes,omitempty"`
-
-	// Running are the unfinished goroutines and calls of all terms, including terms that exceeded
-	// their drain timeout.
-	Running []Activity `json:"running,omitempty"`
-}
-
-// TermStatus is the course of one term.
-type TermStatus struct {
-	// Number is that of [Term.Number].
-	Number uint64    `json:"number"`
-	Began  time.Time `json:"began"`
-
-	// Opened is when the term became ready. It is zero if the term ended before.
-	Opened time.Time `json:"opened,omitzero"`
-
-	// DrainBegan is when the drain began, and Reason says why.
-	DrainBegan time.Time `json:"drainBegan,omitzero"`
-	Reason     string    `json:"reason,omitempty"`
-
-	// Ended is when the drain ended or timed out.
-	Ended time.Time `json:"ended,omitzero"`
-
-	// End is how the term ended: "stopped", "lost", "failed" or "drain_timeout", as in the metric
-	// fxccm_terms_ended_total. It is empty until then.
-	End string `json:"end,omitempty"`
-}
-
-// ControllerState is the state of a controller.
-type ControllerState string
-
-// The states of a controller.
-const (
-	// ControllerDisabled: left out by --controllers.
-	ControllerDisabled ControllerState = "disabled"
-	// ControllerWaiting: enabled, but there is no open term.
-	ControllerWaiting ControllerState = "waiting"
-	// ControllerSkipped: the controller has no work in this term; Reason explains it.
-	ControllerSkipped ControllerState = "skipped"
-	// ControllerRunning: the controller's Run is running.
-	ControllerRunning ControllerState = "running"
-	// ControllerFailed: New failed, or Run returned early; Reason has the error. If RetryAt is set,
-	// the controller is built again then, otherwise its term ends.
-	ControllerFailed ControllerState = "failed"
-	// ControllerStopped: ended with its term.
-	ControllerStopped ControllerState = "stopped"
-)
-
-// ControllerStatus is a snapshot of one controller.
-type ControllerStatus struct {
-	Name   string          `json:"name"`
-	State  ControllerState `json:"state"`
-	Reason string          `json:"reason,omitempty"`
-
-	// RetryAt is when a failed controller restarts within its term.
-	RetryAt time.Time `json:"retryAt,omitzero"`
-
-	// Restarts counts how often the controller was restarted within its term.
-	Restarts int `json:"restarts,omitempty"`
-}
 
 // termStatus collects the state of a term. It is safe for concurrent use.
 type termStatus struct {
 	mu      sync.Mutex
-	phase   State
+	phase   status.State
 	step    string
 	isReady bool
 	// view are the term's informers after their start.
@@ -146,14 +21,14 @@ type termStatus struct {
 	// their metrics.
 	objects     *objects
 	unregister  func()
-	controllers map[string]ControllerStatus
+	controllers map[string]status.Controller
 	runnables   map[string]Runnable
 }
 
 func newTermStatus() *termStatus {
 	return &termStatus{
-		phase:       StateLeading,
-		controllers: map[string]ControllerStatus{},
+		phase:       status.Leading,
+		controllers: map[string]status.Controller{},
 		runnables:   map[string]Runnable{},
 	}
 }
@@ -183,7 +58,7 @@ func (s *termStatus) informers() *informerview.View {
 func (s *termStatus) reporting(o *objects, unregister func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.phase != StateLeading {
+	if s.phase != status.Leading {
 		unregister()
 		return
 	}
@@ -206,7 +81,7 @@ func (s *termStatus) ready() {
 func (s *termStatus) draining() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.phase, s.step, s.view, s.isReady = StateDraining, "", nil, false
+	s.phase, s.step, s.view, s.isReady = status.Draining, "", nil, false
 	if s.objects != nil {
 		s.objects = nil
 		s.unregister()
@@ -218,31 +93,31 @@ func (s *termStatus) running(name string, r Runnable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.runnables[name] = r
-	s.controllers[name] = ControllerStatus{
-		Name: name, State: ControllerRunning, Restarts: s.controllers[name].Restarts,
+	s.controllers[name] = status.Controller{
+		Name: name, State: status.ControllerRunning, Restarts: s.controllers[name].Restarts,
 	}
 }
 
-func (s *termStatus) controller(name string, state ControllerState, reason error) {
+func (s *termStatus) controller(name string, state status.ControllerState, reason error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := ControllerStatus{Name: name, State: state, Restarts: s.controllers[name].Restarts}
+	current := status.Controller{Name: name, State: state, Restarts: s.controllers[name].Restarts}
 	if reason != nil {
-		status.Reason = explain(reason)
+		current.Reason = explain(reason)
 	}
-	s.controllers[name] = status
+	s.controllers[name] = current
 	delete(s.runnables, name)
 }
 
 // retrying records that a controller has failed and restarts at a time.
 func (s *termStatus) retrying(name string, reason error, at time.Time) {
-	s.controller(name, ControllerFailed, reason)
+	s.controller(name, status.ControllerFailed, reason)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status := s.controllers[name]
-	status.RetryAt = at
-	status.Restarts++
-	s.controllers[name] = status
+	current := s.controllers[name]
+	current.RetryAt = at
+	current.Restarts++
+	s.controllers[name] = current
 }
 
 // runnable returns the named controller if it runs.
@@ -268,10 +143,10 @@ func (s *termStatus) retries() []string {
 }
 
 // fill adds the state of the term to a snapshot.
-func (s *termStatus) fill(status *Status) {
+func (s *termStatus) fill(current *status.Manager) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	status.State, status.Step, status.Ready = s.phase, s.step, s.isReady
+	current.State, current.Step, current.Ready = s.phase, s.step, s.isReady
 	if s.view == nil {
 		return
 	}
@@ -281,17 +156,17 @@ func (s *termStatus) fill(status *Status) {
 		failure = s.view.Stopped
 	}
 	if err := failure(); err != nil {
-		status.State, status.Reason = StateDegraded, explain(err)
+		current.State, current.Reason = status.Degraded, explain(err)
 	}
 }
 
 // fillControllers adds the states of the term's controllers to a snapshot.
-func (s *termStatus) fillControllers(status *Status) {
+func (s *termStatus) fillControllers(current *status.Manager) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, c := range status.Controllers {
+	for i, c := range current.Controllers {
 		if own, ok := s.controllers[c.Name]; ok {
-			status.Controllers[i] = own
+			current.Controllers[i] = own
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 func TestStatus_Terms_AreTheLastTenWithTheirCourse(t *testing.T) {
@@ -23,7 +24,7 @@ func TestStatus_Terms_AreTheLastTenWithTheirCourse(t *testing.T) {
 		p.Controllers = []ccm.Controller{stubborn("slow", release)}
 		m, stop := start(t, p)
 		// Each term leads for a minute, and its controller ends a second later.
-		lead := func() ccm.TermStatus {
+		lead := func() status.Term {
 			t.Helper()
 			led, lose := context.WithCancel(t.Context())
 			lent := make(chan error, 1)

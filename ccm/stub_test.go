@@ -14,6 +14,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
@@ -61,7 +62,7 @@ func standaloneParams(controllers ...string) ccm.Params {
 }
 
 // runWarnings are the warnings of a Manager without those that [standaloneParams] always causes.
-func runWarnings(s ccm.Status) []string {
+func runWarnings(s status.Manager) []string {
 	return slices.DeleteFunc(slices.Clone(s.Warnings), func(warning string) bool {
 		return strings.HasPrefix(warning, "metrics are not registered") ||
 			strings.HasPrefix(warning, "leader election is off")
@@ -119,7 +120,7 @@ func start(t *testing.T, p ccm.Params) (m *ccm.Manager, stop func() error) {
 
 func waitReady(t *testing.T, m *ccm.Manager) {
 	t.Helper()
-	eventually(t, m.Status, func(s ccm.Status) bool { return s.Ready }, "a ready term")
+	eventually(t, m.Status, func(s status.Manager) bool { return s.Ready }, "a ready term")
 }
 
 // controller returns a controller that runs a function.

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/printable"
 )
 
@@ -78,7 +79,7 @@ func (t *termRun) buildControllers(ctx context.Context) error {
 			continue
 		case b.err != nil && c.endsTerm(false):
 			err := fmt.Errorf("controller %s: %w", c.Name, b.err)
-			t.status.controller(c.Name, ControllerFailed, err)
+			t.status.controller(c.Name, status.ControllerFailed, err)
 			return err
 		}
 		t.built.add(b)
@@ -88,7 +89,7 @@ func (t *termRun) buildControllers(ctx context.Context) error {
 
 func (t *termRun) skipped(c Controller, reason error) {
 	t.log.Info("Controller skipped", "controller", c.Name, "reason", reason.Error())
-	t.status.controller(c.Name, ControllerSkipped, reason)
+	t.status.controller(c.Name, status.ControllerSkipped, reason)
 }
 
 // build builds a controller with its own view of the term.
@@ -162,7 +163,7 @@ func (t *termRun) supervise(ctx context.Context, b *builtController, starts chan
 		}
 		switch {
 		case ctx.Err() != nil:
-			t.status.controller(b.Name, ControllerStopped, nil)
+			t.status.controller(b.Name, status.ControllerStopped, nil)
 			return
 		case errors.Is(b.err, ErrSkip):
 			t.skipped(b.Controller, b.err)
@@ -170,7 +171,7 @@ func (t *termRun) supervise(ctx context.Context, b *builtController, starts chan
 		}
 		err = fmt.Errorf("controller %s: %w", b.Name, err)
 		if b.endsTerm(hasStarted) {
-			t.status.controller(b.Name, ControllerFailed, err)
+			t.status.controller(b.Name, status.ControllerFailed, err)
 			t.fail(err)
 			return
 		}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -43,7 +44,7 @@ func startControllers(t *testing.T, controllers ...ccm.Controller) *ccm.Manager 
 	return m
 }
 
-func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
+func statusOf(t *testing.T, m *ccm.Manager, name string) status.Controller {
 	t.Helper()
 	for _, c := range m.Status().Controllers {
 		if c.Name == name {
@@ -51,7 +52,7 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 		}
 	}
 	t.Fatalf("Status has no controller %s", name)
-	return ccm.ControllerStatus{}
+	return status.Controller{}
 }
 
 // flaky returns a controller that fails the given number of times before it works.
@@ -94,7 +95,7 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 				m := startControllers(t, c, other)
 				time.Sleep(1100 * time.Millisecond)
 				synctest.Wait()
-				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerFailed ||
+				if s := statusOf(t, m, "flaky"); s.State != status.ControllerFailed ||
 					s.Reason == "" || s.RetryAt.Before(time.Now()) {
 					t.Errorf("after the failure the status is %+v", s)
 				}
@@ -110,7 +111,7 @@ func TestController_RestartPolicy_RestartsOnlyTheFailedController(t *testing.T) 
 				}
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if s := statusOf(t, m, "flaky"); s.State != ccm.ControllerRunning ||
+				if s := statusOf(t, m, "flaky"); s.State != status.ControllerRunning ||
 					s.Restarts != 2 || !s.RetryAt.IsZero() {
 					t.Errorf("after the restarts the status is %+v", s)
 				}
@@ -175,7 +176,7 @@ func TestController_RestartPolicyAndFailingNew_IsBuiltAgain(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if s := statusOf(t, m, "late"); s.State != ccm.ControllerSkipped || s.Restarts != 3 {
+		if s := statusOf(t, m, "late"); s.State != status.ControllerSkipped || s.Restarts != 3 {
 			t.Errorf("status: %+v", s)
 		}
 	})
@@ -188,7 +189,7 @@ func TestController_FailureByDefault_EndsTheTerm(t *testing.T) {
 		m := startControllers(t, c, idle("steady"))
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateDegraded ||
+		if s := m.Status(); s.State != status.Degraded ||
 			!strings.Contains(s.Reason, "controller fatal: out of order") {
 			t.Errorf("after the failure: %+v", s)
 		}
@@ -212,9 +213,9 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 		p.Elector = e
 		m, stop := start(t, p)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateStandby ||
-			statusOf(t, m, "always").State != ccm.ControllerRunning ||
-			statusOf(t, m, "leading").State != ccm.ControllerWaiting {
+		if s := m.Status(); s.State != status.Standby ||
+			statusOf(t, m, "always").State != status.ControllerRunning ||
+			statusOf(t, m, "leading").State != status.ControllerWaiting {
 			t.Errorf("in standby: %+v", s)
 		}
 		if term := <-terms; term.Number() != 0 || term.Cloud() != nil || term.Informers() == nil {
@@ -228,8 +229,8 @@ func TestController_WithoutLeaderElection_RunsInStandby(t *testing.T) {
 		}
 		lose()
 		synctest.Wait()
-		if len(terms) != 0 || statusOf(t, m, "always").State != ccm.ControllerRunning ||
-			statusOf(t, m, "leading").State != ccm.ControllerWaiting {
+		if len(terms) != 0 || statusOf(t, m, "always").State != status.ControllerRunning ||
+			statusOf(t, m, "leading").State != status.ControllerWaiting {
 			t.Errorf("after leadership was lost: %+v", m.Status())
 		}
 		if err := stop(); err != nil {
@@ -246,7 +247,7 @@ func TestController_WithoutLeaderElectionFails_IsReportedAndRetried(t *testing.T
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
 		s := m.Status()
-		if s.State != ccm.StateLeading || !s.Ready || len(runWarnings(s)) != 1 ||
+		if s.State != status.Leading || !s.Ready || len(runWarnings(s)) != 1 ||
 			!strings.Contains(runWarnings(s)[0],
 				"without leader election: controller always: out of order") {
 			t.Errorf("after the failure: %+v", s)
@@ -254,7 +255,7 @@ func TestController_WithoutLeaderElectionFails_IsReportedAndRetried(t *testing.T
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if s := m.Status(); built.Load() != 2 || s.Term != 1 || len(runWarnings(s)) != 0 ||
-			statusOf(t, m, "always").State != ccm.ControllerRunning {
+			statusOf(t, m, "always").State != status.ControllerRunning {
 			t.Errorf("later: %+v, built %d times", s, built.Load())
 		}
 	})
@@ -351,8 +352,8 @@ func TestUpstreamsController_CannotBeBuilt_IsRetriedWhileTheOthersRun(t *testing
 			synctest.Wait()
 			s := m.Status()
 			if route := statusOf(t, m, "node-route-controller"); !s.Ready || s.Term != 1 ||
-				statusOf(t, m, "mine").State != ccm.ControllerRunning ||
-				route.State != ccm.ControllerFailed || route.RetryAt.Before(time.Now()) ||
+				statusOf(t, m, "mine").State != status.ControllerRunning ||
+				route.State != status.ControllerFailed || route.RetryAt.Before(time.Now()) ||
 				!strings.Contains(route.Reason, "--cluster-cidr") {
 				t.Errorf("status: %+v", s)
 			}
@@ -383,7 +384,7 @@ func TestUpstreamsControllers_NoneCanBeBuilt_TermFails(t *testing.T) {
 		defer func() { _ = stop() }()
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
-		if s := m.Status(); s.State != ccm.StateDegraded ||
+		if s := m.Status(); s.State != status.Degraded ||
 			!strings.Contains(s.Reason, "controller node-route-controller: ") {
 			t.Errorf("status: %+v", s)
 		}
@@ -406,22 +407,22 @@ func TestController_InformerDoesNotSync_OthersRunMeanwhile(t *testing.T) {
 	p.Controllers = []ccm.Controller{idle("mine")}
 	recorder := recordEvents(&p)
 	m, stop := start(t, p)
-	eventually(t, m.Status, func(s ccm.Status) bool {
-		return !s.Ready && s.State == ccm.StateDegraded &&
-			statusOf(t, m, "mine").State == ccm.ControllerRunning &&
+	eventually(t, m.Status, func(s status.Manager) bool {
+		return !s.Ready && s.State == status.Degraded &&
+			statusOf(t, m, "mine").State == status.ControllerRunning &&
 			strings.Contains(s.Reason, "informer of services has not synced")
 	}, "a term in which the other controller runs")
-	eventually(t, m.Status, func(s ccm.Status) bool {
+	eventually(t, m.Status, func(s status.Manager) bool {
 		c := statusOf(t, m, "service-lb-controller")
-		return s.Ready && s.State == ccm.StateLeading && c.State == ccm.ControllerFailed &&
+		return s.Ready && s.State == status.Leading && c.State == status.ControllerFailed &&
 			strings.Contains(c.Reason, "lacks RBAC rules") &&
 			strings.Contains(c.Reason, "informer of services has not synced")
 	}, "a ready term with a failed controller")
 	mustHaveEvent(t, recorder, "Warning ControllerFailed", "lacks RBAC rules",
 		"controller service-lb-controller: informer of services")
 	mayList.Store(true)
-	s := eventually(t, m.Status, func(ccm.Status) bool {
-		return statusOf(t, m, "service-lb-controller").State == ccm.ControllerRunning
+	s := eventually(t, m.Status, func(status.Manager) bool {
+		return statusOf(t, m, "service-lb-controller").State == status.ControllerRunning
 	}, "a controller that runs with the rule")
 	if !s.Ready || s.Term != 1 {
 		t.Errorf("with the rule: %+v", s)

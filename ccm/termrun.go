@@ -342,7 +342,7 @@ func (t *termRun) startProvider(ctx context.Context) error {
 		return fmt.Errorf("cloud provider %q: %w", t.provider.Name, err)
 	}
 	if t.reporter != nil {
-		reporting := &objects{t.reporter, t.cloud}
+		reporting := &objects{t.reporter, t.cloud, t.nodes}
 		t.status.reporting(reporting, t.series.Objects(t.clock.Now, reporting.metrics))
 	}
 	return nil

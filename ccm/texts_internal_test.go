@@ -8,6 +8,7 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/inflight"
 	"github.com/fxccm/fxccm/internal/nodes"
 )
@@ -20,7 +21,7 @@ func TestStatus_TextsOfOthers_AreShortAndPrintable(t *testing.T) {
 	for range 2 { // the second report replaces the first
 		of.report(long, errors.New(long))
 	}
-	term := &measurement{clock: clock, history: &termHistory{}, status: TermStatus{Number: 1}}
+	term := &measurement{clock: clock, history: &termHistory{}, status: status.Term{Number: 1}}
 	term.drains(errors.New(long))
 	waiting := []nodes.Waiting{{Name: "n", Message: long}}
 	failing := []nodes.Failing{{Name: "n", Message: long}}
@@ -44,10 +45,10 @@ func TestStatus_TextsOfOthers_AreShortAndPrintable(t *testing.T) {
 // Informers of a host do not check names, and a cloud may choose its own.
 func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
 	long := strings.Repeat("a.\x1b", 1<<20)
-	lb := shortBalancers([]LoadBalancerStatus{{
+	lb := shortBalancers([]status.LoadBalancer{{
 		Namespace: long, Service: long, Reason: long, ID: long, Name: long,
 		ProvisioningStatus: long, OperatingStatus: long, Addresses: []string{long},
-		Drift: []string{long}, Requests: []CloudRequest{{Request: long, Result: long}},
+		Drift: []string{long}, Requests: []status.CloudRequest{{Request: long, Result: long}},
 	}})[0]
 	call := newActivity("call ", inflight.Activity{Name: "LoadBalancer.Ensure", Object: long})
 	for what, name := range map[string]string{
@@ -80,14 +81,15 @@ func TestStatus_NamesOfOthers_AreShortAndPrintable(t *testing.T) {
 
 // The provider knows only that it has found the instance.
 func TestStatus_NodeCannotBeWritten_HasTheCauseAlsoIfTheProviderReportsIt(t *testing.T) {
+	waiting := []nodes.Waiting{
+		{Name: "denied", Failed: true, Message: "a webhook denies it", Found: true},
+		{Name: "unknown", Failed: true, Message: "503"},
+	}
 	all := preferReported(
-		[]NodeStatus{{Name: "denied", Reason: "Mine"}, {Name: "unknown", Reason: "Mine"}},
-		troubledNodes([]nodes.Waiting{
-			{Name: "denied", Failed: true, Message: "a webhook denies it", Found: true},
-			{Name: "unknown", Failed: true, Message: "503"},
-		}, nil))
-	for i, want := range []NodeStatus{
-		{Name: "denied", Reason: initializationFailed, Message: "a webhook denies it", isFound: true},
+		[]status.Node{{Name: "denied", Reason: "Mine"}, {Name: "unknown", Reason: "Mine"}},
+		troubledNodes(waiting, nil), foundNodes(waiting))
+	for i, want := range []status.Node{
+		{Name: "denied", Reason: initializationFailed, Message: "a webhook denies it"},
 		{Name: "unknown", Reason: "Mine"},
 	} {
 		if len(all) != 2 || all[i] != want {

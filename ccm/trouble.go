@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/utils/clock"
 
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/printable"
 )
 
@@ -18,17 +18,6 @@ const (
 	maxSubject  = 64
 )
 
-// TroubleStatus is a problem of the cloud that a provider has reported, such as a failed login, or
-// one of the four cloud controllers.
-type TroubleStatus struct {
-	// Subject is a short, constant name of the affected part, such as "Keystone" or "quota".
-	Subject string `json:"subject"`
-	// Since has the time of the first report.
-	Since time.Time `json:"since"`
-	// Reason is the text of the last reported error.
-	Reason string `json:"reason"`
-}
-
 // troubles are the current problems of a term. They are safe for concurrent use.
 type troubles struct {
 	clock clock.PassiveClock
@@ -36,12 +25,12 @@ type troubles struct {
 	observe func(subject string, present bool)
 
 	mu     sync.Mutex
-	open   map[string]TroubleStatus
+	open   map[string]status.Trouble
 	closed bool
 }
 
 func newTroubles(clock clock.PassiveClock, observe func(string, bool)) *troubles {
-	return &troubles{clock: clock, observe: observe, open: map[string]TroubleStatus{}}
+	return &troubles{clock: clock, observe: observe, open: map[string]status.Trouble{}}
 }
 
 // report is [ProviderEnv].ReportTrouble. It returns true if the problem is new.
@@ -60,7 +49,7 @@ func (t *troubles) report(subject string, cause error) (isNew bool) {
 		found.Reason = printable.Text(cause.Error(), maxReason)
 		t.open[subject] = found
 	case len(t.open) < maxTroubles:
-		t.open[subject] = TroubleStatus{
+		t.open[subject] = status.Trouble{
 			Subject: subject, Since: t.clock.Now(),
 			Reason: printable.Text(cause.Error(), maxReason),
 		}
@@ -82,13 +71,13 @@ func (t *troubles) close() {
 }
 
 // list returns the open problems, sorted by subject.
-func (t *troubles) list() []TroubleStatus {
+func (t *troubles) list() []status.Trouble {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []TroubleStatus
+	var all []status.Trouble
 	for _, trouble := range t.open {
 		all = append(all, trouble)
 	}
-	slices.SortFunc(all, func(a, b TroubleStatus) int { return cmp.Compare(a.Subject, b.Subject) })
+	slices.SortFunc(all, func(a, b status.Trouble) int { return cmp.Compare(a.Subject, b.Subject) })
 	return all
 }

@@ -33,7 +33,7 @@ func metricsPage() string {
 <!-- Generated from internal/metrics; change it there and run: go generate ./docs -->
 
 A Manager registers these metrics with ` + "`Params.Registerer`" + `, or in an fx app with a ` + "`prometheus.Registerer`" + `. Without one it registers
-no metrics, and ` + "`Status.Warnings`" + ` reports it. The series exist while ` + "`Run`" + ` runs.
+no metrics, and ` + "`Status().Warnings`" + ` reports it. The series exist while ` + "`Run`" + ` runs.
 
 The OpenStack provider has [more](metrics-openstack.md). The controllers of nodes and Services register the metrics of upstream's with the same
 registerer, without the label ` + "`manager`" + `. The route controller registers its metric in component-base's

@@ -27,6 +27,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/internal/waittest"
@@ -342,14 +343,14 @@ func (w *deletedWorld) waitTried(r *running, name string) {
 	w.t.Helper()
 	var first time.Time
 	waittest.Until(w.t, "the cluster "+name+" was looked at again", func() error {
-		status := statusOf(r, w.namespace+"."+name)
+		current := statusOf(r, w.namespace+"."+name)
 		switch {
-		case status.State != fleet.StateFailed || status.RetryAt.IsZero():
-			return fmt.Errorf("it is %+v", status)
+		case current.State != fleet.StateFailed || current.RetryAt.IsZero():
+			return fmt.Errorf("it is %+v", current)
 		case first.IsZero():
-			first = status.RetryAt
+			first = current.RetryAt
 		}
-		if !status.RetryAt.After(first) {
+		if !current.RetryAt.After(first) {
 			return fmt.Errorf("the next try is still at %s", first)
 		}
 		return nil
@@ -457,7 +458,7 @@ func TestDeletedCluster_ProofIsMissing_OnlyReadsReachTheCloud(t *testing.T) {
 	w.waitReason(a, "moved", "was moved")
 	w.waitReason(a, "twin", "Cluster "+w.namespace+"/other-twin has the same UID")
 	for _, name := range []string{"keyless", "answering"} {
-		if got := statusOf(a, w.namespace+"."+name); got.State != ccm.StateLeading {
+		if got := statusOf(a, w.namespace+"."+name); got.State != status.Leading {
 			t.Errorf("%s is not served any more: %+v", name, got)
 		}
 	}
@@ -527,8 +528,8 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 	var leader, other string
 	waittest.Until(t, "a replica tries to delete the load balancers of gone", func() error {
 		for name, r := range replicas {
-			status := statusOf(r, w.namespace+".gone")
-			if status.Leader == name && strings.Contains(status.Reason, "default_second") {
+			current := statusOf(r, w.namespace+".gone")
+			if current.Leader == name && strings.Contains(current.Reason, "default_second") {
 				leader, other = name, map[string]string{"a": "b", "b": "a"}[name]
 				return nil
 			}
@@ -539,9 +540,9 @@ func TestDeletedCluster_BothProofs_ItsLoadBalancersAreDeletedByOneReplicaAtATime
 		t.Fatal(err)
 	}
 	waittest.Until(t, "the other replica goes on", func() error {
-		status := statusOf(replicas[other], w.namespace+".gone")
-		if status.Leader != other || !strings.Contains(status.Reason, "default_second") {
-			return fmt.Errorf("it is %+v", status)
+		current := statusOf(replicas[other], w.namespace+".gone")
+		if current.Leader != other || !strings.Contains(current.Reason, "default_second") {
+			return fmt.Errorf("it is %+v", current)
 		}
 		return nil
 	})

@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/internal/waittest"
@@ -222,11 +223,11 @@ func (w *world) servedWhere(clusters int, replicas []*running) error {
 		return fmt.Errorf("%d of %d clusters are served", len(by), clusters)
 	}
 	for _, r := range replicas {
-		status := r.Status()
-		if len(status.Replicas) != len(replicas) {
-			return fmt.Errorf("%s sees %d replicas", r.name, len(status.Replicas))
+		current := r.Status()
+		if len(current.Replicas) != len(replicas) {
+			return fmt.Errorf("%s sees %d replicas", r.name, len(current.Replicas))
 		}
-		for _, c := range status.Clusters {
+		for _, c := range current.Clusters {
 			if by[c.Name] != c.Preferred || c.Leader != c.Preferred {
 				return fmt.Errorf("%s is served by %q, led by %q, preferred is %q", c.Name,
 					by[c.Name], c.Leader, c.Preferred)
@@ -688,7 +689,7 @@ func TestFleet_ClusterCannotBeRead_IsServedAsBeforeAndTheStatusSaysWhy(t *testin
 		for _, c := range r.Status().Clusters {
 			reasons[c.Name] = c
 		}
-		if c := reasons["cluster-0"]; c.State != ccm.StateLeading ||
+		if c := reasons["cluster-0"]; c.State != status.Leading ||
 			c.Reason != "the kubeconfig is garbled" {
 			return fmt.Errorf("the first cluster is %+v", c)
 		}
@@ -729,7 +730,7 @@ func TestFleet_CloudDoesNotAnswerACluster_TheStatusSaysWhyUntilItDoes(t *testing
 	report("Keystone", errors.New("401 Unauthorized"))
 	since := regexp.MustCompile(` \(since [0-9TZ:-]+\)`)
 	const want = "Keystone: 401 Unauthorized; Octavia: 503 Service Unavailable"
-	if c := statusOf(r, "cluster-0"); c.State != ccm.StateLeading ||
+	if c := statusOf(r, "cluster-0"); c.State != status.Leading ||
 		since.ReplaceAllString(c.Reason, "") != want || !since.MatchString(c.Reason) {
 		t.Errorf("the cluster is %+v, want it to lead with %q", c, want)
 	}

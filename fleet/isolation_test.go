@@ -12,6 +12,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/internal/waittest"
@@ -133,7 +134,7 @@ func TestFleet_ProviderHangsWhenItsReplicaStops_OthersAreHandedOverAndTheErrorNa
 	if len(a.done) > 0 {
 		t.Error("the other clusters were handed over after the drain timeout")
 	}
-	if c := statusOf(a, hanging); c.State != ccm.StateDraining {
+	if c := statusOf(a, hanging); c.State != status.Draining {
 		t.Errorf("the cluster that hangs is %+v", c)
 	}
 	waittest.Until(t, "the replica stops", func() error {

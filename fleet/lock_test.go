@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
@@ -83,7 +84,7 @@ func TestLockWorkload_ClusterHasItsOwnCCM_OneOfThemActs(t *testing.T) {
 	w.awaitServedBy(name, "own")
 	r := w.start("fleet", w.inCluster)
 	waittest.Until(t, "the fleet waits for the cluster's own Manager", func() error {
-		if c := statusOf(r, name); c.State != ccm.StateStandby || c.Leader == "" ||
+		if c := statusOf(r, name); c.State != status.Standby || c.Leader == "" ||
 			c.Leader == "fleet" {
 			return fmt.Errorf("it is %+v", c)
 		}

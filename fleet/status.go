@@ -9,21 +9,22 @@ import (
 	"time"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // The states of a cluster in one replica are those of its Manager, and these.
 const (
 	// StateWaiting: another replica serves the cluster, or is preferred.
-	StateWaiting ccm.State = "waiting"
+	StateWaiting status.State = "waiting"
 	// StateFailed: the cluster cannot be read, its Manager cannot be made, or it exceeds one of the
 	// [Limits]; Reason has the error.
-	StateFailed ccm.State = "failed"
+	StateFailed status.State = "failed"
 )
 
 // States are all states of a cluster, sorted by the attention that they need.
-func States() []ccm.State {
-	return []ccm.State{
-		StateFailed, ccm.StateDegraded, ccm.StateDraining, ccm.StateStandby, ccm.StateLeading,
+func States() []status.State {
+	return []status.State{
+		StateFailed, status.Degraded, status.Draining, status.Standby, status.Leading,
 		StateWaiting,
 	}
 }
@@ -56,7 +57,7 @@ type ClusterStatus struct {
 	Name string `json:"name"`
 
 	// State is the cluster's state in this replica.
-	State ccm.State `json:"state"`
+	State status.State `json:"state"`
 	// Reason explains a failure, an error of the source, a problem of the cloud, or a limit that
 	// slows the cluster down.
 	Reason string `json:"reason,omitempty"`
@@ -74,11 +75,11 @@ type ClusterStatus struct {
 
 // Status returns a snapshot of the fleet. It has no clusters before Run and after it.
 func (f *Fleet) Status() Status {
-	status, running := f.snapshot()
+	current, running := f.snapshot()
 	leads := map[string]int{}
 	// The lock is released, because a Manager's Status calls its provider.
 	for i, r := range running {
-		c := &status.Clusters[i]
+		c := &current.Clusters[i]
 		if r.manager == nil {
 			leads[c.Leader]++
 			continue
@@ -88,7 +89,7 @@ func (f *Fleet) Status() Status {
 			c.Leader = of.Election.Leader
 		}
 		leads[c.Leader]++
-		if c.State != ccm.StateDraining {
+		if c.State != status.Draining {
 			c.State = of.State
 		}
 		c.Ready = of.Ready
@@ -97,14 +98,14 @@ func (f *Fleet) Status() Status {
 			c.Reason = slowedReason
 		}
 	}
-	for i := range status.Replicas {
-		status.Replicas[i].Leads = leads[status.Replicas[i].Identity]
+	for i := range current.Replicas {
+		current.Replicas[i].Leads = leads[current.Replicas[i].Identity]
 	}
-	return status
+	return current
 }
 
 // troubleText lists the problems of the cloud that a cluster's provider reports.
-func troubleText(troubles []ccm.TroubleStatus) string {
+func troubleText(troubles []status.Trouble) string {
 	var all []string
 	for _, t := range troubles {
 		all = append(all, fmt.Sprintf("%s: %s (since %s)", t.Subject, t.Reason,
@@ -117,7 +118,7 @@ func troubleText(troubles []ccm.TroubleStatus) string {
 func (f *Fleet) snapshot() (Status, []made) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	status := Status{Identity: shortText(f.self.identity)}
+	current := Status{Identity: shortText(f.self.identity)}
 	names := slices.Collect(maps.Keys(f.clusters))
 	for name := range f.members {
 		if _, ok := f.clusters[name]; !ok {
@@ -128,7 +129,7 @@ func (f *Fleet) snapshot() (Status, []made) {
 	running := make([]made, 0, len(names))
 	for _, name := range names {
 		cluster := f.clusterStatus(name)
-		status.Clusters = append(status.Clusters, cluster)
+		current.Clusters = append(current.Clusters, cluster)
 		r := made{}
 		if m := f.members[name]; m != nil {
 			r = m.made
@@ -136,54 +137,54 @@ func (f *Fleet) snapshot() (Status, []made) {
 		running = append(running, r)
 	}
 	for _, r := range f.replicas {
-		status.Replicas = append(status.Replicas,
+		current.Replicas = append(current.Replicas,
 			ReplicaStatus{Identity: shortText(r.identity), Weight: r.weight})
 	}
 	for _, subject := range slices.Sorted(maps.Keys(f.problems)) {
 		if !strings.HasPrefix(subject, clusterSubject("")) {
-			status.Problems = append(status.Problems, subject+": "+f.problems[subject].Error())
+			current.Problems = append(current.Problems, subject+": "+f.problems[subject].Error())
 		}
 	}
-	return status, running
+	return current, running
 }
 
 // clusterStatus returns the status of a cluster. The caller holds the lock.
 func (f *Fleet) clusterStatus(name string) ClusterStatus {
-	status := ClusterStatus{Name: name, State: StateWaiting}
+	current := ClusterStatus{Name: name, State: StateWaiting}
 	// Any client that may write Leases chooses the names of holders.
 	holder, _, _ := f.view.cluster(f.leaseOf(name))
-	status.Leader = shortText(holder)
+	current.Leader = shortText(holder)
 	if order := rank(name, f.replicas); len(order) > 0 {
-		status.Preferred = shortText(order[0])
+		current.Preferred = shortText(order[0])
 	}
 	if f.params.Lock == LockWorkload {
-		status.Leader = status.Preferred
+		current.Leader = current.Preferred
 	}
 	err := cmp.Or(f.clusters[name].Err, f.problems[clusterSubject(name)])
 	m := f.members[name]
 	switch {
 	case m == nil:
 		if err != nil {
-			status.State = StateFailed
+			current.State = StateFailed
 		}
 	case m.failure != nil:
-		status.State, status.RetryAt = StateFailed, m.retryAt
+		current.State, current.RetryAt = StateFailed, m.retryAt
 		if f.params.Lock == LockWorkload {
-			status.Leader = ""
+			current.Leader = ""
 		}
 		err = cmp.Or(err, m.failure)
 	case m.phase == over:
-		status.State = ccm.StateDraining
+		current.State = status.Draining
 	default:
-		status.State = ccm.StateStandby
+		current.State = status.Standby
 	}
 	switch {
 	case m != nil && m.failure == nil && m.note != "":
-		status.Reason = m.note
+		current.Reason = m.note
 	case err != nil:
-		status.Reason = shortText(err.Error())
+		current.Reason = shortText(err.Error())
 	}
-	return status
+	return current
 }
 
 // Manager returns the Manager that this replica runs for a cluster, and nil if it runs none. The

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -174,7 +175,7 @@ func (c *CCM) TryStop() error {
 }
 
 // WaitReady waits until the CCM leads and all of its controllers run; see [Ready].
-func (c *CCM) WaitReady() ccm.Status {
+func (c *CCM) WaitReady() status.Manager {
 	c.t.Helper()
 	return Eventually(c.t, "the CCM leads and is ready", Ready(c.Manager))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
 
@@ -169,7 +170,7 @@ func TestManualElector_AfterALoss_LeadsOnlyAfterLead(t *testing.T) {
 func TestManualElector_AfterADrainTimeout_LeadershipIsNotGivenBack(t *testing.T) {
 	e := ccmtest.NewManualElector()
 	e.Lead()
-	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []ccm.Activity{{Name: "controller x"}}}
+	timedOut := &ccm.DrainTimeoutError{Term: 1, Running: []status.Activity{{Name: "controller x"}}}
 	lead := func(context.Context, election.Grant) error { return timedOut }
 	if err := e.Elect(t.Context(), lead); !errors.Is(err, timedOut) {
 		t.Errorf("Elect returned %v", err)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -21,7 +21,7 @@ func testLoss(t testing.TB) {
 	fmt.Println("drained:", release.Drained)
 	fmt.Println(release.Err)
 	fmt.Println(ccmtest.Eventually(t, "the Manager is a standby",
-		ccmtest.State(app.Manager, ccm.StateStandby)).State)
+		ccmtest.State(app.Manager, status.Standby)).State)
 
 	app.Elector.Lead()
 	fmt.Println("leads again, in term", app.WaitReady().Term)

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -106,7 +107,7 @@ func TestWithHost_OnlyTheCloudIsReplaced(t *testing.T) {
 			var h host
 			app := ccmtest.StartApp(t, cluster, cloudWith(t, "node-a"),
 				ccmtest.WithHost(options(&h)...))
-			status := app.WaitReady()
+			current := app.WaitReady()
 			ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode("node-a"))
 			ccmtest.Eventually(t, "the node is initialized",
 				ccmtest.Initialized(app.Client, "node-a"))
@@ -117,20 +118,20 @@ func TestWithHost_OnlyTheCloudIsReplaced(t *testing.T) {
 			if h.realProvider || h.realConfig {
 				t.Errorf("a replaced part was built: %+v", h)
 			}
-			if status.Provider != "fake" || app.Manager.Config().ClusterName != "the-host" {
-				t.Errorf("provider %s, cluster name %s", status.Provider,
+			if current.Provider != "fake" || app.Manager.Config().ClusterName != "the-host" {
+				t.Errorf("provider %s, cluster name %s", current.Provider,
 					app.Manager.Config().ClusterName)
 			}
 			if calls := app.Cloud.Calls(fake.CallFilter{Caller: app.Caller(1)}.Matches); len(
 				calls) == 0 {
 				t.Errorf("the cloud was not called as %s", app.Caller(1))
 			}
-			running := map[string]ccm.ControllerState{}
-			for _, c := range status.Controllers {
+			running := map[string]status.ControllerState{}
+			for _, c := range current.Controllers {
 				running[c.Name] = c.State
 			}
-			if running["greeter"] != ccm.ControllerRunning ||
-				running["service-lb-controller"] != ccm.ControllerDisabled {
+			if running["greeter"] != status.ControllerRunning ||
+				running["service-lb-controller"] != status.ControllerDisabled {
 				t.Errorf("the controllers are %v, want those that the host has chosen", running)
 			}
 		})
@@ -229,11 +230,11 @@ func TestWithIdentity_TheCCMHasOnlyTheRightsOfItsRules(t *testing.T) {
 	t.Run("forbidden", func(t *testing.T) {
 		app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithIdentity(identity),
 			only("service"))
-		status := ccmtest.Eventually(t, "the Manager is degraded",
-			ccmtest.State(app.Manager, ccm.StateDegraded))
-		if !strings.Contains(status.Reason, "RBAC") ||
-			!strings.Contains(status.Reason, "services") {
-			t.Errorf("the reason is %q, want it to name RBAC and services", status.Reason)
+		current := ccmtest.Eventually(t, "the Manager is degraded",
+			ccmtest.State(app.Manager, status.Degraded))
+		if !strings.Contains(current.Reason, "RBAC") ||
+			!strings.Contains(current.Reason, "services") {
+			t.Errorf("the reason is %q, want it to name RBAC and services", current.Reason)
 		}
 		app.VerifyNoLeaks()
 	})

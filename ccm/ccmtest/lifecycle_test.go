@@ -6,6 +6,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 func TestApp_WhenStartedAgain_WorksAgain(t *testing.T) {
@@ -13,14 +14,14 @@ func TestApp_WhenStartedAgain_WorksAgain(t *testing.T) {
 	app := ccmtest.StartApp(t, cluster, cloud, ccmtest.WithoutStart())
 	for round, node := range []string{"node-1", "node-2", "node-3"} {
 		app.Start()
-		if status := app.WaitReady(); status.Term != uint64(round+1) {
-			t.Errorf("round %d is term %d", round+1, status.Term)
+		if current := app.WaitReady(); current.Term != uint64(round+1) {
+			t.Errorf("round %d is term %d", round+1, current.Term)
 		}
 		ccmtest.CreateNode(t, app.Client, ccmtest.TaintedNode(node))
 		ccmtest.Eventually(t, "the node is initialized", ccmtest.Initialized(app.Client, node))
 		app.Stop()
 		ccmtest.Eventually(t, "the Manager is stopped",
-			ccmtest.State(app.Manager, ccm.StateStopped))
+			ccmtest.State(app.Manager, status.Stopped))
 		if release := app.Elector.WaitReleased(t); !release.Drained ||
 			!errors.Is(release.Err, ccm.ErrStopped) || release.Number != round+1 {
 			t.Errorf("round %d ended with %+v", round+1, release)

@@ -16,29 +16,30 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
 // Ready is a probe for [Eventually]: the Manager leads, and all of its controllers run.
-func Ready(m *ccm.Manager) func(context.Context) (ccm.Status, error) {
-	return Status(m, func(s ccm.Status) bool { return s.State == ccm.StateLeading && s.Ready })
+func Ready(m *ccm.Manager) func(context.Context) (status.Manager, error) {
+	return Status(m, func(s status.Manager) bool { return s.State == status.Leading && s.Ready })
 }
 
 // State is a probe for [Eventually]: the Manager is in the state.
-func State(m *ccm.Manager, state ccm.State) func(context.Context) (ccm.Status, error) {
-	return Status(m, func(s ccm.Status) bool { return s.State == state })
+func State(m *ccm.Manager, state status.State) func(context.Context) (status.Manager, error) {
+	return Status(m, func(s status.Manager) bool { return s.State == state })
 }
 
 // Status is a probe for [Eventually]: the condition holds for the status of the Manager.
 func Status(
-	m *ccm.Manager, cond func(ccm.Status) bool,
-) func(context.Context) (ccm.Status, error) {
-	return func(context.Context) (ccm.Status, error) {
-		status := m.Status()
-		if cond(status) {
-			return status, nil
+	m *ccm.Manager, cond func(status.Manager) bool,
+) func(context.Context) (status.Manager, error) {
+	return func(context.Context) (status.Manager, error) {
+		current := m.Status()
+		if cond(current) {
+			return current, nil
 		}
-		return status, unmet{errors.New("the status is"), status}
+		return current, unmet{errors.New("the status is"), current}
 	}
 }
 

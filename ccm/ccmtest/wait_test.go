@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -99,7 +99,7 @@ func eventually[T any](probe func(context.Context) (T, error)) func(testing.TB) 
 func TestEventually_ManagerIsNotReady_ShowsTheStatus(t *testing.T) {
 	elector := ccmtest.NewManualElector()
 	app := ccmtest.StartApp(t, cluster, fake.New(), ccmtest.WithElector(elector))
-	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(app.Manager, ccm.StateStandby))
+	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(app.Manager, status.Standby))
 	wantFailure(t, eventually(ccmtest.Ready(app.Manager)),
 		`state: standby`, `provider: fake`)
 	app.VerifyNoLeaks()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 )
 
 // elect starts the elector as a Manager does, and returns its result.
@@ -138,8 +139,10 @@ func TestHost_DrainTimeout_LeadReturnsItAndTheLockIsNotReleased(t *testing.T) {
 		lent := make(chan error, 1)
 		go func() { lent <- e.Lead(t.Context(), election.Grant{}) }()
 		want := &ccm.DrainTimeoutError{
-			Term:    1,
-			Running: []ccm.Activity{{Name: "call LoadBalancer.EnsureLoadBalancer", MayAct: true}},
+			Term: 1,
+			Running: []status.Activity{
+				{Name: "call LoadBalancer.EnsureLoadBalancer", MayAct: true},
+			},
 		}
 		<-elect(t.Context(), e, func(context.Context, election.Grant) error { return want })
 		if err := <-lent; !errors.Is(err, want) {

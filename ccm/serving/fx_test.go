@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/serving"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
 	"github.com/fxccm/fxccm/ccm/serving/servingconfig"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
 
@@ -96,7 +97,7 @@ func TestModule_ManagerDrains_ProbesAreAnswered(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() { stopped <- stop(t, a) }()
 			waittest.Until(t, "the Manager drains",
-				func() bool { return m.Status().State == ccm.StateDraining })
+				func() bool { return m.Status().State == status.Draining })
 			get(t, c, s, "/readyz").wants(t, http.StatusInternalServerError, "[-]ccm failed")
 			get(t, c, s, "/healthz").wants(t, http.StatusOK, "ok")
 			close(release)
@@ -125,8 +126,8 @@ func TestModule_PortIsInUse_StartFailsAndTheManagerDoesNotRun(t *testing.T) {
 		!strings.Contains(err.Error(), "--secure-port") {
 		t.Errorf("Start must fail and name the address and the flag: %v", err)
 	}
-	if status := m.Status(); status.State != ccm.StateStopped || status.Term != 0 {
-		t.Errorf("the Manager was started: %+v", status)
+	if current := m.Status(); current.State != status.Stopped || current.Term != 0 {
+		t.Errorf("the Manager was started: %+v", current)
 	}
 	if err := stop(t, a); err != nil {
 		t.Errorf("Stop: %v", err)

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/cmd/fxccm/migrate"
 	"github.com/fxccm/fxccm/provider/openstack"
@@ -102,10 +102,10 @@ type description struct {
 
 // runningCCM is the report of the leading replica about a Service.
 type runningCCM struct {
-	Replica       string                   `json:"replica"`
-	Term          uint64                   `json:"term"`
-	LoadBalancers []ccm.LoadBalancerStatus `json:"loadBalancers,omitempty"`
-	Calls         []ccm.Activity           `json:"calls,omitempty"`
+	Replica       string                `json:"replica"`
+	Term          uint64                `json:"term"`
+	LoadBalancers []status.LoadBalancer `json:"loadBalancers,omitempty"`
+	Calls         []status.Activity     `json:"calls,omitempty"`
 }
 
 // comparedObjects are the objects in OpenStack, a line each.
@@ -211,13 +211,13 @@ func lastOf(e v1.Event) time.Time {
 func (d *describeLine) readRunning(
 	ctx context.Context, cluster *cli.Cluster, service *v1.Service,
 ) (*runningCCM, error) {
-	status, err := d.status.read(ctx, cluster)
+	current, err := d.status.read(ctx, cluster)
 	if err != nil {
 		return nil, fmt.Errorf("unknown: %w", err)
 	}
 	var reasons []string
-	for _, r := range status.Replicas {
-		if r.Status.State != ccm.StateLeading {
+	for _, r := range current.Replicas {
+		if r.Status.State != status.Leading {
 			reasons = append(reasons, r.Name+": "+cmp.Or(r.Error, string(r.Status.State)))
 			continue
 		}
@@ -301,7 +301,7 @@ func (r *runningCCM) describe(out io.Writer, now time.Time) {
 	}
 }
 
-func describeRequests(out io.Writer, requests []ccm.CloudRequest, now time.Time) {
+func describeRequests(out io.Writer, requests []status.CloudRequest, now time.Time) {
 	if len(requests) == 0 {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -65,7 +65,7 @@ func TestFleet_ClustersInSecrets_AreServedAndShown(t *testing.T) {
 	addCluster("shop-test", "clowd")
 	ccmtest.CreateNode(t, w.client, ccmtest.TaintedNode("node-1"))
 
-	command, status := commandOfPage(t, "../../docs/how-to/run-a-fleet.md")
+	command, current := commandOfPage(t, "../../docs/how-to/run-a-fleet.md")
 	admin := w.adminNamed(t, "management.conf")
 	p := launchCommand(t, []string{"fleet"}, "--kubeconfig="+admin,
 		"--clusters=secrets", "--clusters-namespace=clusters", "--identity=fxccm-fleet-1",
@@ -78,12 +78,12 @@ func TestFleet_ClustersInSecrets_AreServedAndShown(t *testing.T) {
 	w.addPod(t, "fxccm-system", "fxccm-fleet-1", podOf(t, "../fleet/workload.yaml"),
 		kubelet.Start(t, p.port), corev1.PodRunning)
 	p.eventually("the status has the lines of the page", func() (string, bool) {
-		_, stdout, stderr := runSubcommand(status...)
+		_, stdout, stderr := runSubcommand(current...)
 		return stdout + stderr, command.Missing(stdout) == ""
 	})
-	status = append(status, fmt.Sprintf("--server=https://127.0.0.1:%d", p.port),
+	current = append(current, fmt.Sprintf("--server=https://127.0.0.1:%d", p.port),
 		"--insecure-skip-tls-verify")
-	code, stdout, stderr := runSubcommand(append(status, "--output=json", "--sort=cluster")...)
+	code, stdout, stderr := runSubcommand(append(current, "--output=json", "--sort=cluster")...)
 	var got fleetStatus
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil || code != exitClean ||
 		len(got.Replicas) != 1 || got.Replicas[0].Identity != "fxccm-fleet-1" ||
@@ -105,7 +105,7 @@ func TestFleet_ClustersInSecrets_AreServedAndShown(t *testing.T) {
 			t.Errorf("the Lease %s is still held by %s", lease.Name, *holder)
 		}
 	}
-	if code, stdout, _ := runSubcommand(status...); code != exitFailed ||
+	if code, stdout, _ := runSubcommand(current...); code != exitFailed ||
 		!strings.Contains(stdout, "connection refused") {
 		t.Errorf("the status without a replica: exit code %d: %s", code, stdout)
 	}
@@ -118,16 +118,16 @@ func TestFleetStatus_SeveralReplicas_ShowsEachClusterOnceWorstFirst(t *testing.T
 			Replicas: []fleet.ReplicaStatus{{Identity: "a", Weight: 1}, {Identity: "b", Weight: 2}},
 		}}
 	}
-	in := func(name string, state ccm.State, leader, reason string) fleet.ClusterStatus {
+	in := func(name string, state status.State, leader, reason string) fleet.ClusterStatus {
 		return fleet.ClusterStatus{Name: name, State: state, Leader: leader, Reason: reason}
 	}
 	answers := []replica[fleet.Status]{
-		of("a", in("free", fleet.StateWaiting, "", ""), in("led-by-a", ccm.StateLeading, "a", ""),
+		of("a", in("free", fleet.StateWaiting, "", ""), in("led-by-a", status.Leading, "a", ""),
 			in("led-by-b", fleet.StateWaiting, "b", ""),
 			in("led-by-c", fleet.StateWaiting, "c", ""),
 			in("unread", fleet.StateFailed, "", "no Secret\x1b[2J")),
-		of("b", in("free", ccm.StateStandby, "", ""), in("led-by-a", fleet.StateWaiting, "a", ""),
-			in("led-by-b", ccm.StateDegraded, "b", "no cloud"),
+		of("b", in("free", status.Standby, "", ""), in("led-by-a", fleet.StateWaiting, "a", ""),
+			in("led-by-b", status.Degraded, "b", "no cloud"),
 			in("led-by-c", fleet.StateWaiting, "c", ""),
 			in("unread", fleet.StateFailed, "", "no Secret\x1b[2J")),
 		{Name: "pod-c", Error: "the pod is Pending"},
@@ -168,7 +168,7 @@ led-by-a leading false a
 func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndSortsByState(t *testing.T) {
 	const clusters = 1000
 	states := fleet.States()
-	status := fleet.Status{Identity: "a"}
+	current := fleet.Status{Identity: "a"}
 	for i := range clusters {
 		c := fleet.ClusterStatus{
 			Name: fmt.Sprintf("cluster-%04d", i), State: states[i%len(states)], Leader: "a",
@@ -176,10 +176,10 @@ func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndSortsByState(t *testi
 		if c.State == fleet.StateFailed {
 			c.Leader, c.Reason = "", fmt.Sprintf("no kubeconfig %d", i)
 		}
-		status.Clusters = append(status.Clusters, c)
+		current.Clusters = append(current.Clusters, c)
 	}
-	answers := []replica[fleet.Status]{{Name: "pod-a", Status: status}}
-	listed := func(state ccm.State) (names []string) {
+	answers := []replica[fleet.Status]{{Name: "pod-a", Status: current}}
+	listed := func(state status.State) (names []string) {
 		t.Helper()
 		text, err := mergeFleet(answers, "state").in(state).tables(time.Time{}).Text(cli.Screen{})
 		if err != nil {
@@ -195,7 +195,7 @@ func TestFleetStatus_Of1000ClustersInAllStates_CountsAllAndSortsByState(t *testi
 	}
 	var sorted []string
 	for _, state := range states {
-		for _, c := range status.Clusters {
+		for _, c := range current.Clusters {
 			if c.State == state {
 				sorted = append(sorted, c.Name)
 			}

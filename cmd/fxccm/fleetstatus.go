@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/fleet"
 )
@@ -26,7 +26,7 @@ const fleetStatusExample = `  fxccm fleet status --context=management
   fxccm fleet status --context=management --sort=leader --watch`
 
 // stateUnknown is the state of a cluster whose leader did not answer.
-const stateUnknown ccm.State = "unknown"
+const stateUnknown status.State = "unknown"
 
 // fleetStatusLine is the command line of "fxccm fleet status".
 type fleetStatusLine struct {
@@ -113,7 +113,7 @@ func (l *fleetStatusLine) run(ctx context.Context, stdout io.Writer) error {
 	return l.print(ctx, stdout, func(ctx context.Context) (snapshot, error) {
 		answers, err := askReplicas[fleet.Status](ctx, &l.replicasLine, cluster)
 		refuseOthers(answers, true)
-		return mergeFleet(answers, l.sort).in(ccm.State(l.state)), err
+		return mergeFleet(answers, l.sort).in(status.State(l.state)), err
 	})
 }
 
@@ -122,7 +122,7 @@ type fleetStatus struct {
 	Replicas []fleetReplica        `json:"replicas"`
 	Clusters []fleet.ClusterStatus `json:"clusters"`
 	// counts are the numbers of clusters by state.
-	counts map[ccm.State]int
+	counts map[status.State]int
 }
 
 // fleetReplica is a replica's report about itself.
@@ -137,7 +137,7 @@ type fleetReplica struct {
 // mergeFleet lists each cluster once: as reported by the replica that leads it, or otherwise by the
 // replica in which it needs the most attention.
 func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
-	status := fleetStatus{Clusters: []fleet.ClusterStatus{}, counts: map[ccm.State]int{}}
+	current := fleetStatus{Clusters: []fleet.ClusterStatus{}, counts: map[status.State]int{}}
 	reported := map[string][]fleet.ClusterStatus{}
 	led := map[string]bool{}
 	for _, a := range answers {
@@ -148,7 +148,7 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 				r.ReplicaStatus = of
 			}
 		}
-		status.Replicas = append(status.Replicas, r)
+		current.Replicas = append(current.Replicas, r)
 		for _, c := range a.Status.Clusters {
 			if led[c.Name] {
 				continue
@@ -166,10 +166,10 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 		if c.Leader != "" && !led[name] && c.State == fleet.StateWaiting {
 			c.State = stateUnknown
 		}
-		status.Clusters = append(status.Clusters, c)
-		status.counts[c.State]++
+		current.Clusters = append(current.Clusters, c)
+		current.counts[c.State]++
 	}
-	slices.SortStableFunc(status.Clusters, func(a, b fleet.ClusterStatus) int {
+	slices.SortStableFunc(current.Clusters, func(a, b fleet.ClusterStatus) int {
 		switch by {
 		case "state":
 			return cmp.Compare(attention(a), attention(b))
@@ -183,11 +183,11 @@ func mergeFleet(answers []replica[fleet.Status], by string) fleetStatus {
 		}
 		return 0
 	})
-	return status
+	return current
 }
 
 // in keeps only the clusters in a state; "" keeps all.
-func (s fleetStatus) in(state ccm.State) fleetStatus {
+func (s fleetStatus) in(state status.State) fleetStatus {
 	s.Clusters = slices.DeleteFunc(s.Clusters, func(c fleet.ClusterStatus) bool {
 		return state != "" && c.State != state
 	})

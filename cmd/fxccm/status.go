@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 )
 
@@ -65,8 +65,8 @@ type leaseStatus struct {
 
 // clusterStatus is the state that one run of the command has read.
 type clusterStatus struct {
-	Lease    leaseStatus           `json:"lease"`
-	Replicas []replica[ccm.Status] `json:"replicas"`
+	Lease    leaseStatus               `json:"lease"`
+	Replicas []replica[status.Manager] `json:"replicas"`
 }
 
 func (s clusterStatus) answered() bool { return anyAnswered(s.Replicas) }
@@ -101,15 +101,15 @@ func (s *statusLine) read(
 	if !found {
 		namespace, name = s.namespace, s.lease
 	}
-	status := clusterStatus{Lease: leaseStatus{Namespace: namespace, Name: name}}
+	current := clusterStatus{Lease: leaseStatus{Namespace: namespace, Name: name}}
 	lease, err := cluster.CoordinationV1().Leases(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		status.Lease.Error = err.Error()
+		current.Lease.Error = err.Error()
 	} else {
-		status.Lease.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
-		status.Lease.Renewed = ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
+		current.Lease.Holder = ptr.Deref(lease.Spec.HolderIdentity, "")
+		current.Lease.Renewed = ptr.Deref(lease.Spec.RenewTime, metav1.MicroTime{}).Time
 	}
-	status.Replicas, err = askReplicas[ccm.Status](ctx, &s.replicasLine, cluster)
-	refuseOthers(status.Replicas, false)
-	return status, err
+	current.Replicas, err = askReplicas[status.Manager](ctx, &s.replicasLine, cluster)
+	refuseOthers(current.Replicas, false)
+	return current, err
 }

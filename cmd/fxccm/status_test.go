@@ -20,9 +20,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/child"
@@ -142,18 +142,18 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 
 	code, stdout, stderr = runSubcommand("status", "--kubeconfig="+admin, "--output=json",
 		"--server="+address, "--insecure-skip-tls-verify")
-	var status struct {
+	var current struct {
 		Lease    leaseStatus
 		Replicas []struct {
 			Name   string
-			Status ccm.Status
+			Status status.Manager
 		}
 	}
-	if err := json.Unmarshal([]byte(stdout), &status); err != nil || code != exitClean {
+	if err := json.Unmarshal([]byte(stdout), &current); err != nil || code != exitClean {
 		t.Fatalf("exit code %d, %v: %s%s", code, err, stdout, stderr)
 	}
-	if len(status.Replicas) != 1 || status.Replicas[0].Name != address ||
-		!status.Replicas[0].Status.Ready || status.Lease.Holder != w.holder(t) {
+	if len(current.Replicas) != 1 || current.Replicas[0].Name != address ||
+		!current.Replicas[0].Status.Ready || current.Lease.Holder != w.holder(t) {
 		t.Errorf("the JSON is %s", stdout)
 	}
 
@@ -218,32 +218,32 @@ func TestStatus_OfACluster_ShowsTheLeaderThroughAForwardedPortAndByAddress(t *te
 
 func TestStatusTables_LoadBalancersAndTexts_AreSortedAndOnOneLine(t *testing.T) {
 	now := time.Now()
-	text, err := statusTables(clusterStatus{Replicas: []replica[ccm.Status]{{
-		Name: "ccm-1", Status: ccm.Status{
-			State: ccm.StateLeading,
-			Troubles: []ccm.TroubleStatus{{
+	text, err := statusTables(clusterStatus{Replicas: []replica[status.Manager]{{
+		Name: "ccm-1", Status: status.Manager{
+			State: status.Leading,
+			Troubles: []status.Trouble{{
 				Subject: "Octavia", Reason: "503 Service Unavailable; retrying",
 				Since: now.Add(-5 * time.Minute),
 			}},
-			LoadBalancers: []ccm.LoadBalancerStatus{
+			LoadBalancers: []status.LoadBalancer{
 				{
-					Namespace: "shop", Service: "web", State: ccm.LoadBalancerRefused,
+					Namespace: "shop", Service: "web", State: status.LoadBalancerRefused,
 					Reason: "UnsupportedConfiguration", Message: "no SCTP\n\x1b[2Jhere",
 					Since: now.Add(-time.Hour),
 				},
-				{Namespace: "shop", Service: "fine", State: ccm.LoadBalancerReady},
+				{Namespace: "shop", Service: "fine", State: status.LoadBalancerReady},
 				{
-					Namespace: "shop", Service: "open", State: ccm.LoadBalancerReady,
+					Namespace: "shop", Service: "open", State: status.LoadBalancerReady,
 					Reason: "LoadBalancerSourceRangesIgnored", Message: "every client may connect",
 				},
 				{
-					Namespace: "shop", Service: "moved", State: ccm.LoadBalancerReady,
+					Namespace: "shop", Service: "moved", State: status.LoadBalancerReady,
 					Addresses: []string{"203.0.113.7"}, DriftedAt: now.Add(-time.Minute),
 					Drift: []string{"update member a"},
 				},
 			},
-			Nodes: []ccm.NodeStatus{{Name: "w1", Reason: "InstanceNotFound", Message: "gone"}},
-			Running: []ccm.Activity{
+			Nodes: []status.Node{{Name: "w1", Reason: "InstanceNotFound", Message: "gone"}},
+			Running: []status.Activity{
 				{Name: "call X.Y", Object: "shop/web", Since: now}, {Name: "mine"},
 			},
 		},
@@ -276,16 +276,16 @@ func TestStatus_Watched_PrintsAgainForMoreThanAges(t *testing.T) {
 		line := &replicasLine{watch: true}
 		if err := line.print(ctx, &out, func(context.Context) (snapshot, error) {
 			reads++
-			status := ccm.Status{State: ccm.StateLeading, Terms: []ccm.TermStatus{{Began: began}}}
+			current := status.Manager{State: status.Leading, Terms: []status.Term{{Began: began}}}
 			if reads >= 5 {
-				status.State = ccm.StateDegraded
+				current.State = status.Degraded
 			}
 			if reads == 8 {
 				stop()
 			}
 			return clusterStatus{
 				Lease:    leaseStatus{Holder: "ccm-1", Renewed: time.Now()},
-				Replicas: []replica[ccm.Status]{{Name: "ccm-1", Status: status}},
+				Replicas: []replica[status.Manager]{{Name: "ccm-1", Status: current}},
 			}, nil
 		}); err != nil {
 			t.Fatal(err)

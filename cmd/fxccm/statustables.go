@@ -7,17 +7,17 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/cmd/fxccm/cli"
 )
 
 // statusTables formats the state of a cluster as text, worst first. Load balancers that are ready
 // without drift or defect are only counted. Ages are omitted if now is the zero time.
-func statusTables(status clusterStatus, now time.Time) *cli.Tables {
+func statusTables(current clusterStatus, now time.Time) *cli.Tables {
 	t := cli.NewTables()
 	row, section := t.Row, t.Section
 	age := func(t time.Time) string { return ageOf(t, now) }
-	lease := status.Lease
+	lease := current.Lease
 	switch {
 	case lease.Error != "":
 		row(fmt.Sprintf("Lease %s/%s: %s", lease.Namespace, lease.Name, lease.Error))
@@ -28,13 +28,13 @@ func statusTables(status clusterStatus, now time.Time) *cli.Tables {
 			lease.Holder, age(lease.Renewed)))
 	}
 	section("REPLICA", "STATE", "TERM", "READY", "SINCE", "PROBLEM")
-	var leader *ccm.Status
-	for i, r := range status.Replicas {
+	var leader *status.Manager
+	for i, r := range current.Replicas {
 		if r.Error != "" {
 			t.ColoredRow(cli.Red, r.Name, "unknown", "-", "-", "-", r.Error)
 			continue
 		}
-		s := &status.Replicas[i].Status
+		s := &current.Replicas[i].Status
 		since := time.Time{}
 		if len(s.Terms) > 0 && s.Terms[0].Ended.IsZero() {
 			since = s.Terms[0].Began
@@ -46,7 +46,7 @@ func statusTables(status clusterStatus, now time.Time) *cli.Tables {
 		}
 		t.ColoredRow(color, r.Name, string(s.State), fmt.Sprint(s.Term), fmt.Sprint(s.Ready),
 			age(since), strings.Join(problems, "; "))
-		if s.State == ccm.StateLeading {
+		if s.State == status.Leading {
 			leader = s
 		}
 	}
@@ -57,12 +57,12 @@ func statusTables(status clusterStatus, now time.Time) *cli.Tables {
 }
 
 // leaderTables adds the tables of the replica that leads.
-func leaderTables(t *cli.Tables, leader *ccm.Status, now time.Time) {
+func leaderTables(t *cli.Tables, leader *status.Manager, now time.Time) {
 	row, section := t.Row, t.Section
 	age := func(t time.Time) string { return ageOf(t, now) }
-	var ready, others []ccm.LoadBalancerStatus
+	var ready, others []status.LoadBalancer
 	for _, lb := range leader.LoadBalancers {
-		if lb.State == ccm.LoadBalancerReady && lb.Message == "" && len(lb.Drift) == 0 {
+		if lb.State == status.LoadBalancerReady && lb.Message == "" && len(lb.Drift) == 0 {
 			ready = append(ready, lb)
 		} else {
 			others = append(others, lb)
@@ -84,7 +84,7 @@ func leaderTables(t *cli.Tables, leader *ccm.Status, now time.Time) {
 			why = strings.TrimPrefix(why+"; "+drift, "; ")
 		}
 		color := cli.Yellow
-		if lb.State == ccm.LoadBalancerRefused || lb.State == ccm.LoadBalancerDegraded {
+		if lb.State == status.LoadBalancerRefused || lb.State == status.LoadBalancerDegraded {
 			color = cli.Red
 		}
 		t.ColoredRow(color, lb.Namespace+"/"+lb.Service, string(lb.State), age(lb.Since),
@@ -128,7 +128,7 @@ func ageOf(t, now time.Time) string {
 	return duration.HumanDuration(now.Sub(t))
 }
 
-func replicaProblems(s *ccm.Status, age func(time.Time) string) []string {
+func replicaProblems(s *status.Manager, age func(time.Time) string) []string {
 	var all []string
 	if s.Reason != "" {
 		all = append(all, s.Reason)

@@ -25,6 +25,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -306,7 +307,7 @@ func TestController_WithoutItsFlagOrProvider_IsSkippedWithTheReason(t *testing.T
 			app := start(t, fake.New(), allocate("10.244.0.0/16", change),
 				ccmtest.WithProvider(provider))
 			for _, c := range app.WaitReady().Controllers {
-				if c.Name == nodeipam.Name && (c.State != ccm.ControllerSkipped ||
+				if c.Name == nodeipam.Name && (c.State != status.ControllerSkipped ||
 					!strings.Contains(c.Reason, reason)) {
 					t.Errorf("the controller is %+v, want it skipped: %s", c, reason)
 				}

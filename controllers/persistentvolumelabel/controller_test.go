@@ -14,6 +14,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
 	"github.com/fxccm/fxccm/provider/fake"
 )
@@ -370,11 +371,11 @@ func TestLeadershipLost_DuringARetry_IsNotReportedAsAFailure(t *testing.T) {
 func TestController_NotNamed_IsDisabled(t *testing.T) {
 	for _, c := range []struct {
 		controllers []string
-		want        ccm.ControllerState
+		want        status.ControllerState
 	}{
-		{[]string{"*"}, ccm.ControllerDisabled},
-		{[]string{"*", "persistentvolume-label-controller"}, ccm.ControllerRunning},
-		{[]string{"persistentvolume-label"}, ccm.ControllerRunning},
+		{[]string{"*"}, status.ControllerDisabled},
+		{[]string{"*", "persistentvolume-label-controller"}, status.ControllerRunning},
+		{[]string{"persistentvolume-label"}, status.ControllerRunning},
 	} {
 		t.Run(strings.Join(c.controllers, ","), func(t *testing.T) {
 			mark := suite.cp.Audit().Mark()
@@ -385,7 +386,7 @@ func TestController_NotNamed_IsDisabled(t *testing.T) {
 			if got := stateOf(app.WaitReady()); got.State != c.want {
 				t.Errorf("the controller is %+v, want %s", got, c.want)
 			}
-			if c.want == ccm.ControllerRunning {
+			if c.want == status.ControllerRunning {
 				waitLabels(t, name, home)
 				return
 			}
@@ -399,7 +400,7 @@ func TestController_WithoutALabeler_IsSkippedWithTheReason(t *testing.T) {
 	name := create(t, "unserved")
 	app := start(t, fake.New(fake.Without("PVLabeler")))
 	got := stateOf(app.WaitReady())
-	if got.State != ccm.ControllerSkipped ||
+	if got.State != status.ControllerSkipped ||
 		!strings.Contains(got.Reason, `cloud provider "fake" is not a PVLabeler`) {
 		t.Errorf("the controller is %+v, want it skipped for lack of a PVLabeler", got)
 	}

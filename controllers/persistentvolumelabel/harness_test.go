@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/controllers/persistentvolumelabel"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -293,13 +294,13 @@ func noEvents(t *testing.T, name string) {
 }
 
 // stateOf returns the controller's status.
-func stateOf(status ccm.Status) ccm.ControllerStatus {
-	for _, c := range status.Controllers {
+func stateOf(current status.Manager) status.Controller {
+	for _, c := range current.Controllers {
 		if c.Name == persistentvolumelabel.Name {
 			return c
 		}
 	}
-	return ccm.ControllerStatus{}
+	return status.Controller{}
 }
 
 // seen is a probe for ccmtest.Eventually.

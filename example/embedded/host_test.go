@@ -28,10 +28,10 @@ import (
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/freeport"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/child"
@@ -141,7 +141,7 @@ func (w *world) get(ctx context.Context, path string) (string, error) {
 }
 
 // awaitState waits until /ccm/statusz shows a state and a term; a term that leads must be ready.
-func (w *world) awaitState(state ccm.State, term uint64) {
+func (w *world) awaitState(state status.State, term uint64) {
 	w.t.Helper()
 	ccmtest.Eventually(w.t, fmt.Sprintf("/ccm/statusz shows %q in term %d", state, term),
 		func(ctx context.Context) (string, error) {
@@ -149,12 +149,12 @@ func (w *world) awaitState(state ccm.State, term uint64) {
 			if err != nil {
 				return "", err
 			}
-			var status ccm.Status
-			if err := json.Unmarshal([]byte(body), &status); err != nil {
+			var current status.Manager
+			if err := json.Unmarshal([]byte(body), &current); err != nil {
 				return "", err
 			}
-			if status.State != state || status.Term != term ||
-				status.Ready != (state == ccm.StateLeading) {
+			if current.State != state || current.Term != term ||
+				current.Ready != (state == status.Leading) {
 				return "", fmt.Errorf("it shows %s", body)
 			}
 			return body, nil
@@ -303,11 +303,11 @@ func (w *world) nothingDenied() {
 func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.awaitState(ccm.StateLeading, 1)
+	w.awaitState(status.Leading, 1)
 	w.works("first", "10.200.1.0/24", 1)
 
 	w.writeHolder("another-process")
-	w.awaitState(ccm.StateStandby, 1)
+	w.awaitState(status.Standby, 1)
 	w.cloud.ResetCalls()
 
 	// The host sees the new node, because its own informers continue.
@@ -327,10 +327,10 @@ func TestLeaseTaken_ProcessStandsByAndLeadsAgain(t *testing.T) {
 		t.Errorf("in standby the reconciler has set the label %q (%v)", level, err)
 	}
 	w.lives()
-	w.awaitState(ccm.StateStandby, 1)
+	w.awaitState(status.Standby, 1)
 
 	w.writeHolder("")
-	w.awaitState(ccm.StateLeading, 2)
+	w.awaitState(status.Leading, 2)
 	w.worked("second", "10.200.2.0/24", 2)
 	for _, call := range w.cloud.Calls() {
 		if !strings.HasSuffix(call.Caller, "/term-2") {
@@ -367,7 +367,7 @@ func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing
 	t.Parallel()
 	const writing = "PUT /default/web"
 	w := newWorld(t)
-	w.awaitState(ccm.StateLeading, 1)
+	w.awaitState(status.Leading, 1)
 	release := w.records.Hold(writing)
 	defer release()
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("web"))
@@ -376,7 +376,7 @@ func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing
 	})
 
 	w.writeHolder("another-process")
-	w.awaitState(ccm.StateStandby, 1)
+	w.awaitState(status.Standby, 1)
 	w.awaitRecord("the request was canceled", func(r conformance.Request) bool {
 		return r.Operation == writing && !r.Ended.IsZero()
 	})
@@ -385,7 +385,7 @@ func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("other"))
 	led := time.Now()
 	w.writeHolder("")
-	w.awaitState(ccm.StateLeading, 2)
+	w.awaitState(status.Leading, 2)
 	for _, name := range []string{"web", "other"} {
 		w.awaitRecord("the second term writes the record of "+name,
 			func(r conformance.Request) bool {
@@ -407,7 +407,7 @@ func TestLeaseTaken_ReconcilerIsWritingToTheCloud_NextTermWritesAgain(t *testing
 func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.awaitState(ccm.StateLeading, 1)
+	w.awaitState(status.Leading, 1)
 	w.works("first", "10.200.1.0/24", 1)
 	if err := w.cp.StopAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
@@ -422,7 +422,7 @@ func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 	if err := w.cp.StartAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.awaitState(ccm.StateLeading, 2)
+	w.awaitState(status.Leading, 2)
 	w.works("second", "10.200.2.0/24", 2)
 	w.lives()
 	if code := w.terminate(); code != 0 {
@@ -435,7 +435,7 @@ func TestAPIServerGone_ProcessLeadsAgainWhenItIsBack(t *testing.T) {
 func TestSIGTERM_CallInFlight_Finishes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.awaitState(ccm.StateLeading, 1)
+	w.awaitState(status.Leading, 1)
 	w.cloud.On("EnsureLoadBalancer").Delay(2 * time.Second)
 	ccmtest.CreateService(t, w.client, ccmtest.LoadBalancerService("slow"))
 	ensures := fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches
@@ -457,7 +457,7 @@ func TestSIGTERM_CallInFlight_Finishes(t *testing.T) {
 func TestMetrics_OfBoth_AreServedWithoutConflict(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.awaitState(ccm.StateLeading, 1)
+	w.awaitState(status.Leading, 1)
 	w.createNamespace("first")
 	w.awaitReconciled("first")
 	for path, want := range map[string][]string{

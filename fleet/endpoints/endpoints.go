@@ -4,7 +4,7 @@
 //	/readyz           readiness: the replica takes clusters
 //	/metrics          Prometheus
 //	/statusz          [fleet.Status]: a page for browsers, JSON for all other clients
-//	/clusters/<name>  the page of a cluster's Manager, or its [ccm.Status] as JSON
+//	/clusters/<name>  the page of a cluster's Manager, or its [status.Manager] as JSON
 //
 // The handler opens no port and does not authenticate; see [ccmendpoints]. On a secure port of its
 // own:
@@ -26,8 +26,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxccm/fxccm/ccm"
 	ccmendpoints "github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/internal/webpage"
 )
@@ -53,15 +53,15 @@ func NewHandler(f *fleet.Fleet, opts ...ccmendpoints.Option) http.Handler {
 func statusz(f *fleet.Fleet) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Vary", "Accept")
-		status := f.Status()
+		current := f.Status()
 		if webpage.IsPreferred(r.Header.Get("Accept")) {
-			writePage(w, r, status)
+			writePage(w, r, current)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(status) // an error means that the client is gone
+		_ = encoder.Encode(current) // an error means that the client is gone
 	})
 }
 
@@ -98,13 +98,13 @@ func attention(c fleet.ClusterStatus) int {
 func markOf(c fleet.ClusterStatus) webpage.Mark {
 	word := string(c.State)
 	switch {
-	case c.State == fleet.StateFailed, c.State == ccm.StateDegraded:
+	case c.State == fleet.StateFailed, c.State == status.Degraded:
 		return webpage.Bad.Mark(word)
 	case c.Leader == "":
 		return webpage.Warn.Mark(word + ", no leader")
-	case c.Reason != "", c.State == ccm.StateDraining, c.State == ccm.StateLeading && !c.Ready:
+	case c.Reason != "", c.State == status.Draining, c.State == status.Leading && !c.Ready:
 		return webpage.Warn.Mark(word)
-	case c.State == ccm.StateLeading:
+	case c.State == status.Leading:
 		return webpage.Good.Mark(word)
 	}
 	return webpage.Idle.Mark(word)
@@ -119,7 +119,7 @@ type row struct {
 
 // tally is the number of clusters in a state.
 type tally struct {
-	State ccm.State
+	State status.State
 	Count int
 	Link  string
 }
@@ -132,7 +132,7 @@ type heading struct {
 }
 
 // writePage writes the page. The query may have sort=<column>, order=descending and state=<state>.
-func writePage(w http.ResponseWriter, r *http.Request, status fleet.Status) {
+func writePage(w http.ResponseWriter, r *http.Request, current fleet.Status) {
 	query := r.URL.Query()
 	by, state := cmp.Or(query.Get("sort"), "state"), query.Get("state")
 	descending := query.Get("order") == "descending"
@@ -150,7 +150,7 @@ func writePage(w http.ResponseWriter, r *http.Request, status fleet.Status) {
 	var tallies []tally
 	for _, s := range fleet.States() {
 		count := 0
-		for _, c := range status.Clusters {
+		for _, c := range current.Clusters {
 			if c.State == s {
 				count++
 			}
@@ -159,7 +159,7 @@ func writePage(w http.ResponseWriter, r *http.Request, status fleet.Status) {
 			tallies = append(tallies, tally{s, count, link("state", string(s))})
 		}
 	}
-	clusters := slices.DeleteFunc(slices.Clone(status.Clusters), func(c fleet.ClusterStatus) bool {
+	clusters := slices.DeleteFunc(slices.Clone(current.Clusters), func(c fleet.ClusterStatus) bool {
 		return state != "" && string(c.State) != state
 	})
 	var headings []heading
@@ -190,14 +190,14 @@ func writePage(w http.ResponseWriter, r *http.Request, status fleet.Status) {
 		rows = append(rows, r)
 	}
 	webpage.Write(w, r, webpage.Page{
-		Title:   fmt.Sprintf("Fleet: %d clusters", len(status.Clusters)),
+		Title:   fmt.Sprintf("Fleet: %d clusters", len(current.Clusters)),
 		Heading: "Fleet of cloud controller managers",
 		Now:     time.Now(),
 		Content: webpage.All(
 			webpage.El("h2", webpage.Text(fmt.Sprintf("%d clusters, %d replicas",
-				len(status.Clusters), len(status.Replicas)))),
-			problems(status.Problems),
-			replicas(status),
+				len(current.Clusters), len(current.Replicas)))),
+			problems(current.Problems),
+			replicas(current),
 			webpage.El("h3", webpage.Text("Clusters")),
 			webpage.El("p",
 				webpage.Each(tallies, tally.part), webpage.Link("?", webpage.Text("all"))),

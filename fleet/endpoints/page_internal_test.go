@@ -9,15 +9,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 )
 
 func TestPage_Of1000ClustersInAllStates_CountsThemAndSortsByState(t *testing.T) {
 	const clusters = 1000
 	states := fleet.States()
-	status := fleet.Status{Identity: "a", Replicas: []fleet.ReplicaStatus{{Identity: "a"}}}
-	want := map[ccm.State][]string{}
+	current := fleet.Status{Identity: "a", Replicas: []fleet.ReplicaStatus{{Identity: "a"}}}
+	want := map[status.State][]string{}
 	for i := range clusters {
 		c := fleet.ClusterStatus{
 			Name: fmt.Sprintf("cluster-%04d", i), State: states[i%len(states)], Leader: "a",
@@ -26,13 +26,13 @@ func TestPage_Of1000ClustersInAllStates_CountsThemAndSortsByState(t *testing.T) 
 			c.Reason = "no kubeconfig"
 		}
 		want[c.State] = append(want[c.State], c.Name)
-		status.Clusters = append(status.Clusters, c)
+		current.Clusters = append(current.Clusters, c)
 	}
 	rows := regexp.MustCompile(`<th scope="row">.*(cluster-\d{4})`)
 	page := func(query string) (text string, names []string) {
 		t.Helper()
 		w := httptest.NewRecorder()
-		writePage(w, httptest.NewRequest(http.MethodGet, "/statusz?"+query, nil), status)
+		writePage(w, httptest.NewRequest(http.MethodGet, "/statusz?"+query, nil), current)
 		body := w.Body
 		if most := 400 * clusters; body.Len() > most {
 			t.Errorf("the page %q has %d bytes, want %d at most", query, body.Len(), most)
@@ -54,7 +54,7 @@ func TestPage_Of1000ClustersInAllStates_CountsThemAndSortsByState(t *testing.T) 
 	if !slices.Equal(names, sorted) {
 		t.Errorf("%d clusters are not sorted by state and name: %q", len(names), names)
 	}
-	if _, names := page("state=degraded"); !slices.Equal(names, want[ccm.StateDegraded]) {
+	if _, names := page("state=degraded"); !slices.Equal(names, want[status.Degraded]) {
 		t.Errorf("clusters that are degraded: %q", names)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -67,8 +68,10 @@ func startAdded(
 	t.Cleanup(func() {
 		stop()
 		<-started
-		ccmtest.Eventually(t, "the Manager has stopped", ccmtest.Status(w.manager,
-			func(s ccm.Status) bool { return s.State == ccm.StateStopped && len(s.Running) == 0 }))
+		ccmtest.Eventually(t, "the Manager has stopped",
+			ccmtest.Status(w.manager, func(s status.Manager) bool {
+				return s.State == status.Stopped && len(s.Running) == 0
+			}))
 	})
 	return w, stop, result
 }
@@ -90,10 +93,10 @@ func TestAdd_ToAManager_ServesNodesUntilItStops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, stop, ended := startAdded(t, ownLease)
 			w.wantNode("node-1")
-			status := w.manager.Status()
-			if len(status.Warnings) > 0 || (status.Election.Identity != "") != ownLease {
-				t.Errorf("the warnings are %q, the election is %+v", status.Warnings,
-					status.Election)
+			current := w.manager.Status()
+			if len(current.Warnings) > 0 || (current.Election.Identity != "") != ownLease {
+				t.Errorf("the warnings are %q, the election is %+v", current.Warnings,
+					current.Election)
 			}
 			if got := termsOf(t, t.Name()); got != 1 {
 				t.Errorf("the registry of controller-runtime counts %v terms, want 1", got)
@@ -102,7 +105,7 @@ func TestAdd_ToAManager_ServesNodesUntilItStops(t *testing.T) {
 			if err := wait(t, ended); err != nil {
 				t.Errorf("Start of the manager returned %v", err)
 			}
-			if s := w.manager.Status(); s.State != ccm.StateStopped || len(s.Running) > 0 {
+			if s := w.manager.Status(); s.State != status.Stopped || len(s.Running) > 0 {
 				t.Errorf("after the stop of its manager the Manager is %s: %+v", s.State, s.Running)
 			}
 		})
@@ -117,7 +120,7 @@ func TestAdd_ManagerLosesItsLease_TheTermIsLost(t *testing.T) {
 		t.Errorf("Start of the manager returned %v", err)
 	}
 	ccmtest.Eventually(t, "the term is lost", ccmtest.Status(w.manager,
-		func(s ccm.Status) bool { return s.Terms[0].End == "lost" }))
+		func(s status.Manager) bool { return s.Terms[0].End == "lost" }))
 }
 
 func TestAdd_WrongInput_IsAnErrorThatNamesIt(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -182,10 +183,10 @@ func TestHost_LeaseTakenAndReleased_LeadsAgainWithANewManagerAndTheSameInformers
 	w.wantNode("first")
 
 	w.hold("another-process")
-	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(w.manager, ccm.StateStandby))
+	ccmtest.Eventually(t, "the Manager is a standby", ccmtest.State(w.manager, status.Standby))
 	w.hold("")
 	ccmtest.Eventually(t, "leads in term 2",
-		ccmtest.Status(w.manager, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }))
+		ccmtest.Status(w.manager, func(s status.Manager) bool { return s.Ready && s.Term == 2 }))
 	w.wantNode("second")
 
 	if got := w.setups.Load(); got != 2 {

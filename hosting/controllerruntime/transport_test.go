@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/conformance"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/controllerruntime"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
@@ -97,7 +98,7 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 
 	w.hold("another-process")
 	ccmtest.Eventually(t, "the Manager is a standby",
-		ccmtest.State(w.manager, ccm.StateStandby))
+		ccmtest.State(w.manager, status.Standby))
 	written("the write was canceled",
 		func(r conformance.Request) bool { return !r.Ended.IsZero() })
 	release()
@@ -111,7 +112,7 @@ func TestTransport_LeaseTakenDuringACall_CloudGetsNothingBeforeTheNextCampaign(t
 	campaigned := time.Now()
 	w.hold("")
 	ccmtest.Eventually(t, "leads in term 2", ccmtest.Status(w.manager,
-		func(s ccm.Status) bool { return s.Ready && s.Term == 2 }))
+		func(s status.Manager) bool { return s.Ready && s.Term == 2 }))
 	written("the next campaign has written", func(r conformance.Request) bool {
 		return r.Began.After(campaigned) && !r.Ended.IsZero()
 	})

@@ -37,7 +37,7 @@ func WithComponentConfig(change func(*cpconfig.CloudControllerManagerConfigurati
 	return func(s *settings) { s.configure = append(s.configure, change) }
 }
 
-// Controller adapts one controller. The name is for --controllers, logs and [ccm.Status]. A
+// Controller adapts one controller. The name is for --controllers, logs and [status.Manager]. A
 // constructor without a function is an error of [ccm.New].
 func Controller(
 	name string, constructor app.ControllerInitFuncConstructor, opts ...Option,

@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/initfunc"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -234,9 +235,9 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 		}
 	}
 	c := startUpstreams(t, cloud)
-	status := c.WaitReady()
+	current := c.WaitReady()
 	for name := range upstreams() {
-		if got := statusOf(status, name); got.State != ccm.ControllerRunning {
+		if got := statusOf(current, name); got.State != status.ControllerRunning {
 			t.Errorf("%s is %s (%s), want it to run", name, got.State, got.Reason)
 		}
 	}
@@ -273,13 +274,13 @@ func TestUpstreamsFour_RunACluster(t *testing.T) {
 	c.VerifyNoLeaks()
 }
 
-func statusOf(status ccm.Status, name string) ccm.ControllerStatus {
-	for _, c := range status.Controllers {
+func statusOf(current status.Manager, name string) status.Controller {
+	for _, c := range current.Controllers {
 		if c.Name == name {
 			return c
 		}
 	}
-	return ccm.ControllerStatus{Name: name, State: "absent"}
+	return status.Controller{Name: name, State: "absent"}
 }
 
 // health calls a controller's health check.

@@ -13,6 +13,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/internal/optional"
 	"github.com/fxccm/fxccm/internal/rescue"
 )
@@ -139,11 +140,11 @@ type objectReporter struct {
 	last     atomic.Pointer[results]
 }
 
-func (r *objectReporter) LoadBalancerStatus() []ccm.LoadBalancerStatus {
+func (r *objectReporter) LoadBalancerStatus() []status.LoadBalancer {
 	return slices.Clone(r.report().LoadBalancers)
 }
 
-func (r *objectReporter) NodeStatus() []ccm.NodeStatus {
+func (r *objectReporter) NodeStatus() []status.Node {
 	return slices.Clone(r.report().WaitingNodes)
 }
 

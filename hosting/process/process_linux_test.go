@@ -19,9 +19,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cloud-provider/api"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -181,11 +181,11 @@ func TestProvider_ChildIsKilled_TermEndsWithTheCauseAndTheNextWorks(t *testing.T
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	status := ccmtest.Eventually(t, "the Manager is degraded",
-		ccmtest.State(app.Manager, ccm.StateDegraded))
+	current := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(app.Manager, status.Degraded))
 	if want := fmt.Sprintf("(pid %d) ended: signal: killed", first); !strings.Contains(
-		status.Reason, want) {
-		t.Errorf("reason %q, want one with %q", status.Reason, want)
+		current.Reason, want) {
+		t.Errorf("reason %q, want one with %q", current.Reason, want)
 	}
 	app.WaitReady()
 	if second := childOf(t, cloud); second == first {
@@ -314,7 +314,7 @@ func TestProvider_ChildThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 			app := ccmtest.StartManager(t, cluster, nil,
 				ccmtest.WithProvider(process.Provider(c.options)))
 			reason := ccmtest.Eventually(t, "the Manager is degraded",
-				ccmtest.State(app.Manager, ccm.StateDegraded)).Reason
+				ccmtest.State(app.Manager, status.Degraded)).Reason
 			if !regexp.MustCompile(c.want).MatchString(reason) {
 				t.Errorf("reason %q, want a match of %q", reason, c.want)
 			}

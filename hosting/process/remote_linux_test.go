@@ -22,6 +22,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -141,14 +142,14 @@ type reporting struct{ cloudprovider.Interface }
 
 var since = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-func (reporting) LoadBalancerStatus() []ccm.LoadBalancerStatus {
-	return []ccm.LoadBalancerStatus{{
-		Service: "web", State: ccm.LoadBalancerWaiting, Since: since, Drift: []string{"port"},
+func (reporting) LoadBalancerStatus() []status.LoadBalancer {
+	return []status.LoadBalancer{{
+		Service: "web", State: status.LoadBalancerWaiting, Since: since, Drift: []string{"port"},
 	}}
 }
 
-func (reporting) NodeStatus() []ccm.NodeStatus {
-	return []ccm.NodeStatus{{Name: "node-1", Reason: "InstanceNotFound", Since: since}}
+func (reporting) NodeStatus() []status.Node {
+	return []status.Node{{Name: "node-1", Reason: "InstanceNotFound", Since: since}}
 }
 
 // cleaning also cleans up after deleted clusters.
@@ -185,19 +186,19 @@ func (endpointBalancers) EnsureEndpointLoadBalancer(
 	_ context.Context, cluster string, service *v1.Service, nodes []*v1.Node,
 	endpoints []*discoveryv1.EndpointSlice,
 ) (*v1.LoadBalancerStatus, error) {
-	status := &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{
+	current := &v1.LoadBalancerStatus{Ingress: []v1.LoadBalancerIngress{
 		{Hostname: cluster + "." + service.Name},
 	}}
 	for _, node := range nodes {
-		status.Ingress = append(status.Ingress, v1.LoadBalancerIngress{Hostname: node.Name})
+		current.Ingress = append(current.Ingress, v1.LoadBalancerIngress{Hostname: node.Name})
 	}
 	for _, slice := range endpoints {
 		for _, endpoint := range slice.Endpoints {
-			status.Ingress = append(status.Ingress,
+			current.Ingress = append(current.Ingress,
 				v1.LoadBalancerIngress{IP: endpoint.Addresses[0]})
 		}
 	}
-	return status, nil
+	return current, nil
 }
 
 func (endpointBalancers) UpdateEndpointLoadBalancer(

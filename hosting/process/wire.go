@@ -15,6 +15,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/wireerror"
 )
 
@@ -106,8 +107,8 @@ type results struct {
 	Names     []string
 	Labels    map[string]string
 	// LoadBalancers and WaitingNodes are for a report.
-	LoadBalancers list[ccm.LoadBalancerStatus]
-	WaitingNodes  list[ccm.NodeStatus]
+	LoadBalancers list[status.LoadBalancer]
+	WaitingNodes  list[status.Node]
 }
 
 // list is a list of structs in its JSON form. As a slice, a message of empty elements would occupy

@@ -15,7 +15,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/wireerror"
 )
 
@@ -54,7 +54,7 @@ func TestLink_HostileChild_CannotGrowTheMemoryOfTheHost(t *testing.T) {
 	claimed := make([]byte, frameHeader+10)
 	binary.BigEndian.PutUint32(claimed, maxFromChild)
 	text := framed(t, message{Subject: strings.Repeat("x", maxFromChild)})
-	empty := results{LoadBalancers: make([]ccm.LoadBalancerStatus, maxListed+1)}
+	empty := results{LoadBalancers: make([]status.LoadBalancer, maxListed+1)}
 	for name, test := range map[string]struct {
 		data []byte
 		most uint64
@@ -121,7 +121,7 @@ func FuzzLink(f *testing.F) {
 		{Kind: answer, ID: 1, Err: wireerror.Encode(errors.New("x"))},
 		{Kind: trouble, Subject: "quota", Time: time.Unix(1, 0)},
 		{Kind: answer, Results: results{
-			Names: []string{"a"}, LoadBalancers: []ccm.LoadBalancerStatus{{Service: "s"}},
+			Names: []string{"a"}, LoadBalancers: []status.LoadBalancer{{Service: "s"}},
 		}},
 	} {
 		f.Add(framed(f, m))

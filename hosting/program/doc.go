@@ -14,9 +14,9 @@
 //   - The term is stopped: the program gets SIGTERM, and is killed after two seconds.
 //   - The program ends by itself: the term ends, and its error has the last lines of the program's
 //     output. A new term follows after a pause.
-//   - The program is unhealthy: [ccm.Status].Troubles and the metric fxccm_cloud_trouble show it.
-//     After [Options].HealthTimeout the term ends as if the program had ended, because a program
-//     that does not work should not keep the lease. A kubelet restarts it in the same way.
+//   - The program is unhealthy: [status.Manager].Troubles and the metric fxccm_cloud_trouble show
+//     it. After [Options].HealthTimeout the term ends as if the program had ended, because a
+//     program that does not work should not keep the lease. A kubelet restarts it in the same way.
 //   - The host is killed: Linux kills the program with it (PR_SET_PDEATHSIG). Programs that it has
 //     started continue.
 //

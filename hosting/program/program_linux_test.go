@@ -16,9 +16,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/program"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
@@ -203,7 +203,7 @@ func TestProvider_ProgramDies_TermEndsWithTheCauseAndTheNextWorks(t *testing.T) 
 	}
 	want := fmt.Sprintf("(pid %d) ended: exit status 0; its last lines: terminated", pid)
 	if got := ccmtest.Eventually(t, "the Manager is degraded",
-		ccmtest.State(app.Manager, ccm.StateDegraded)).Reason; !strings.Contains(got, want) {
+		ccmtest.State(app.Manager, status.Degraded)).Reason; !strings.Contains(got, want) {
 		t.Errorf("reason %q, want one with %q", got, want)
 	}
 	app.WaitReady()
@@ -236,15 +236,15 @@ func TestProvider_ProgramIsUnhealthy_IsReportedAndReplaced(t *testing.T) {
 	app := start(t, options)
 	app.WaitReady()
 	pid, _ := cloud.program(t)
-	hasTrouble := func(status ccm.Status) bool {
-		return len(status.Troubles) == 1 && strings.Contains(status.Troubles[0].Reason, "500")
+	hasTrouble := func(current status.Manager) bool {
+		return len(current.Troubles) == 1 && strings.Contains(current.Troubles[0].Reason, "500")
 	}
 	cloud.setSick(true)
 	ccmtest.Eventually(t, "the health is reported", ccmtest.Status(app.Manager, hasTrouble))
 	cloud.setSick(false)
 	ccmtest.Eventually(t, "the report is withdrawn",
 		ccmtest.Status(app.Manager,
-			func(status ccm.Status) bool { return len(status.Troubles) == 0 }))
+			func(current status.Manager) bool { return len(current.Troubles) == 0 }))
 	if same, _ := cloud.program(t); same != pid {
 		t.Error("the term ended before the health timeout")
 	}
@@ -256,7 +256,7 @@ func TestProvider_ProgramIsUnhealthy_IsReportedAndReplaced(t *testing.T) {
 	cloud.setSick(true)
 	const want = "program is unhealthy for "
 	if got := ccmtest.Eventually(t, "the Manager is degraded",
-		ccmtest.State(app.Manager, ccm.StateDegraded)).Reason; !strings.Contains(got, want) {
+		ccmtest.State(app.Manager, status.Degraded)).Reason; !strings.Contains(got, want) {
 		t.Errorf("reason %q, want one with %q", got, want)
 	}
 	cloud.setSick(false)
@@ -271,8 +271,8 @@ func TestProvider_HealthCheckIsRedirected_ProgramIsUnhealthyAndNoRequestFollows(
 	options.HealthURL = redirecting.URL
 	app := start(t, options)
 	ccmtest.Eventually(t, "the health is reported", ccmtest.Status(app.Manager,
-		func(status ccm.Status) bool {
-			return len(status.Troubles) == 1 && strings.Contains(status.Troubles[0].Reason, "302")
+		func(current status.Manager) bool {
+			return len(current.Troubles) == 1 && strings.Contains(current.Troubles[0].Reason, "302")
 		}))
 	if n := cloud.received("/other"); n > 0 {
 		t.Errorf("%d requests followed the redirect", n)
@@ -299,7 +299,7 @@ func TestProvider_ProgramThatCannotStart_IsAnErrorWithItsCause(t *testing.T) {
 			options := cloud.options(t, "")
 			c.change(&options)
 			reason := ccmtest.Eventually(t, "the Manager is degraded",
-				ccmtest.State(start(t, options).Manager, ccm.StateDegraded)).Reason
+				ccmtest.State(start(t, options).Manager, status.Degraded)).Reason
 			if !regexp.MustCompile(c.want).MatchString(reason) {
 				t.Errorf("reason %q, want a match of %q", reason, c.want)
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/controllers/nodeipam"
 	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -193,7 +194,7 @@ func TestShared_ThreeTerms_OneCloudServesAllOfThem(t *testing.T) {
 	for term := uint64(1); term <= 3; term++ {
 		elector.Lead()
 		ccmtest.Eventually(t, "the term is ready",
-			ccmtest.Status(m, func(s ccm.Status) bool { return s.Ready && s.Term == term }))
+			ccmtest.Status(m, func(s status.Manager) bool { return s.Ready && s.Term == term }))
 		if len(made) != 1 || made[0].initialized != 1 {
 			t.Fatalf("term %d: %d clouds, want one that was initialized once", term, len(made))
 		}
@@ -232,13 +233,14 @@ func TestShared_InitializePanics_LaterTermsFailWithTheReason(t *testing.T) {
 				})), nil
 		}), stop)))
 	ccmtest.Eventually(t, "the first term has failed",
+		ccmtest.Status(m, func(s status.Manager) bool {
+			return strings.Contains(s.Reason, "port 9000 is in use")
+		}))
+	current := ccmtest.Eventually(t, "the second term has failed",
 		ccmtest.Status(m,
-			func(s ccm.Status) bool { return strings.Contains(s.Reason, "port 9000 is in use") }))
-	status := ccmtest.Eventually(t, "the second term has failed",
-		ccmtest.Status(m,
-			func(s ccm.Status) bool { return s.Term == 2 && s.State == ccm.StateDegraded }))
-	if !strings.Contains(status.Reason, "being initialized by term 1") {
-		t.Errorf("the reason of the second term is %q", status.Reason)
+			func(s status.Manager) bool { return s.Term == 2 && s.State == status.Degraded }))
+	if !strings.Contains(current.Reason, "being initialized by term 1") {
+		t.Errorf("the reason of the second term is %q", current.Reason)
 	}
 }
 
@@ -255,7 +257,7 @@ func TestShared_ConstructorFails_IsCalledAgainInTheNextTerm(t *testing.T) {
 			return fake.New().Provider(), nil
 		}), stop)))
 	ccmtest.Eventually(t, "the second term is ready",
-		ccmtest.Status(m, func(s ccm.Status) bool { return s.Term == 2 && s.Ready }))
+		ccmtest.Status(m, func(s status.Manager) bool { return s.Term == 2 && s.Ready }))
 }
 
 func TestShared_SecondManager_IsRefused(t *testing.T) {
@@ -268,10 +270,10 @@ func TestShared_SecondManager_IsRefused(t *testing.T) {
 	first := run(t, alone(api, &election.Alone{}, p))
 	ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(first))
 	second := run(t, alone(api, &election.Alone{}, p))
-	status := ccmtest.Eventually(t, "the Manager is degraded",
-		ccmtest.State(second, ccm.StateDegraded))
-	if !strings.Contains(status.Reason, "give each Manager a provider of its own") {
-		t.Errorf("the second Manager's reason is %q", status.Reason)
+	current := ccmtest.Eventually(t, "the Manager is degraded",
+		ccmtest.State(second, status.Degraded))
+	if !strings.Contains(current.Reason, "give each Manager a provider of its own") {
+		t.Errorf("the second Manager's reason is %q", current.Reason)
 	}
 }
 
@@ -373,11 +375,11 @@ type extended struct {
 
 type reporter struct{}
 
-func (reporter) LoadBalancerStatus() []ccm.LoadBalancerStatus {
-	return []ccm.LoadBalancerStatus{{Service: "web"}}
+func (reporter) LoadBalancerStatus() []status.LoadBalancer {
+	return []status.LoadBalancer{{Service: "web"}}
 }
 
-func (reporter) NodeStatus() []ccm.NodeStatus { return []ccm.NodeStatus{{Name: "node-1"}} }
+func (reporter) NodeStatus() []status.Node { return []status.Node{{Name: "node-1"}} }
 
 type cleaner struct{}
 

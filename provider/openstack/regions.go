@@ -18,6 +18,7 @@ import (
 	cloudprovider "k8s.io/cloud-provider"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/kit/batch"
 	"github.com/fxccm/fxccm/provider/openstack/internal/instances"
 	"github.com/fxccm/fxccm/provider/openstack/internal/loadbalancer/settings"
@@ -374,8 +375,8 @@ func (i regionalInstances) InstanceMetadata(
 }
 
 // LoadBalancerStatus implements ccm.ObjectReporter.
-func (r *regions) LoadBalancerStatus() []ccm.LoadBalancerStatus {
-	var all []ccm.LoadBalancerStatus
+func (r *regions) LoadBalancerStatus() []status.LoadBalancer {
+	var all []status.LoadBalancer
 	for _, c := range r.all {
 		all = append(all, c.LoadBalancerStatus()...)
 	}
@@ -383,14 +384,14 @@ func (r *regions) LoadBalancerStatus() []ccm.LoadBalancerStatus {
 }
 
 // NodeStatus implements ccm.ObjectReporter. Several regions may report a node of an unknown region.
-func (r *regions) NodeStatus() []ccm.NodeStatus {
-	var all []ccm.NodeStatus
+func (r *regions) NodeStatus() []status.Node {
+	var all []status.Node
 	for _, c := range r.all {
-		for _, status := range c.NodeStatus() {
-			if !slices.ContainsFunc(all, func(other ccm.NodeStatus) bool {
-				return other.Name == status.Name
+		for _, current := range c.NodeStatus() {
+			if !slices.ContainsFunc(all, func(other status.Node) bool {
+				return other.Name == current.Name
 			}) {
-				all = append(all, status)
+				all = append(all, current)
 			}
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -838,7 +839,7 @@ func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *test
 	}
 	r.wantCondition(service, corev1.ConditionFalse, `did you mean "two"?`)
 	reported := r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
-	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerRefused {
+	if len(reported) != 1 || reported[0].State != status.LoadBalancerRefused {
 		t.Errorf("the status is %+v, want a refused Service", reported)
 	}
 	service = r.requests(service, "two")
@@ -849,7 +850,7 @@ func TestRegions_NewServiceRequestsUnknownRegion_IsRefusedUntilCorrected(t *test
 		t.Errorf("%d and %d load balancers", n, m)
 	}
 	reported = r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
-	if len(reported) != 1 || reported[0].State != ccm.LoadBalancerReady {
+	if len(reported) != 1 || reported[0].State != status.LoadBalancerReady {
 		t.Errorf("the status is %+v, want a Service that is ready", reported)
 	}
 }
@@ -882,7 +883,7 @@ func TestRegions_RegionIsRemovedFromCloudConf_ItsServiceIsRefused(t *testing.T) 
 			}
 			r.wantCondition(service, corev1.ConditionFalse, "add it again")
 			reported := r.cloud.(ccm.ObjectReporter).LoadBalancerStatus()
-			if len(reported) != 1 || reported[0].State != ccm.LoadBalancerRefused {
+			if len(reported) != 1 || reported[0].State != status.LoadBalancerRefused {
 				t.Errorf("the status is %+v, want a refused Service", reported)
 			}
 			if err := balancers.EnsureLoadBalancerDeleted(t.Context(), "kubernetes",
@@ -925,17 +926,17 @@ func (r *twoRegions) requests(service *corev1.Service, region string) *corev1.Se
 
 // wantCondition checks the condition of a Service.
 func (r *twoRegions) wantCondition(
-	service *corev1.Service, status corev1.ConditionStatus, text string,
+	service *corev1.Service, current corev1.ConditionStatus, text string,
 ) {
 	r.t.Helper()
 	for _, c := range r.current(service).Status.Conditions {
-		if c.Type == "fxccm.dev/LoadBalancerReady" && string(c.Status) == string(status) &&
+		if c.Type == "fxccm.dev/LoadBalancerReady" && string(c.Status) == string(current) &&
 			c.Reason == "InvalidAnnotation" && strings.Contains(c.Message, text) {
 			return
 		}
 	}
 	r.t.Errorf("the conditions are %+v, want one that is %s with %q",
-		r.current(service).Status.Conditions, status, text)
+		r.current(service).Status.Conditions, current, text)
 }
 
 func TestRegions_Routes_AreInTheRouterOfTheNode(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/internal/kit/absence"
 	"github.com/fxccm/fxccm/provider/openstack"
@@ -130,9 +131,9 @@ func (p *project) addCluster() {
 	balancers, _ := c.cloud.LoadBalancer()
 	for _, service := range c.services {
 		for {
-			status, err := balancers.EnsureLoadBalancer(p.t.Context(), name, service, c.nodes)
+			current, err := balancers.EnsureLoadBalancer(p.t.Context(), name, service, c.nodes)
 			if err == nil {
-				service.Status.LoadBalancer = *status
+				service.Status.LoadBalancer = *current
 				if _, err := kube.CoreV1().Services(service.Namespace).UpdateStatus(p.t.Context(),
 					service, metav1.UpdateOptions{}); err != nil {
 					p.t.Fatal(err)
@@ -196,13 +197,13 @@ func (p *project) unchecked(since time.Time) error {
 		if len(all) != servicesOfCluster {
 			return fmt.Errorf("%d load balancers are known", len(all))
 		}
-		for _, status := range all {
-			if status.State != ccm.LoadBalancerReady || status.ComparedAt.Before(since) {
-				return fmt.Errorf("load balancer %s is %s (%s), checked at %s", status.Name,
-					status.State, status.Message, status.ComparedAt)
+		for _, current := range all {
+			if current.State != status.LoadBalancerReady || current.ComparedAt.Before(since) {
+				return fmt.Errorf("load balancer %s is %s (%s), checked at %s", current.Name,
+					current.State, current.Message, current.ComparedAt)
 			}
-			if !status.DriftedAt.Before(since) && p.isDetached() {
-				return fmt.Errorf("the floating IP of %s is detached", status.Name)
+			if !current.DriftedAt.Before(since) && p.isDetached() {
+				return fmt.Errorf("the floating IP of %s is detached", current.Name)
 			}
 		}
 	}

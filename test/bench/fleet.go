@@ -11,7 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/endpoint"
@@ -168,10 +168,10 @@ func (t *trial) served(p *process) (names []string, err error) {
 		return nil, err
 	}
 	defer func() { _ = body.Close() }()
-	var status fleet.Status
-	err = json.NewDecoder(body).Decode(&status)
-	for _, c := range status.Clusters {
-		if c.State == ccm.StateLeading && c.Ready {
+	var current fleet.Status
+	err = json.NewDecoder(body).Decode(&current)
+	for _, c := range current.Clusters {
+		if c.State == status.Leading && c.Ready {
 			names = append(names, c.Name)
 		}
 	}

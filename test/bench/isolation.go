@@ -17,6 +17,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/controllers/nodeipam"
 	providerprocess "github.com/fxccm/fxccm/hosting/process"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -143,12 +144,12 @@ func (t *trial) host(
 		}
 	}
 	t.until(func() bool {
-		status := h.Status()
-		if status.State == ccm.StateDegraded {
+		current := h.Status()
+		if current.State == status.Degraded {
 			h.stop()
-			t.Fatalf("the Manager is degraded: %s", status.Reason)
+			t.Fatalf("the Manager is degraded: %s", current.Reason)
 		}
-		return status.Ready
+		return current.Ready
 	})
 	return h
 }

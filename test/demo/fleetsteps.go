@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/fleet"
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
@@ -65,22 +65,22 @@ func (w *fleetWorld) startFleet(t *attempt.T) string {
 // so that clusters no longer move.
 func (w *fleetWorld) awaitPlaced(t *attempt.T) {
 	w.until(t, func() error {
-		var status struct{ Clusters []fleet.ClusterStatus }
+		var current struct{ Clusters []fleet.ClusterStatus }
 		out, err := exec.CommandContext(t.Context(), w.all[0].binary,
 			append(w.statusArguments(), "--output=json")...).Output()
 		if err != nil {
 			return fmt.Errorf("fxccm fleet status: %w: %s", err, out)
 		}
-		if err := json.Unmarshal(out, &status); err != nil {
+		if err := json.Unmarshal(out, &current); err != nil {
 			return err
 		}
-		for _, c := range status.Clusters {
-			if c.State != ccm.StateLeading || !c.Ready || c.Leader != c.Preferred {
+		for _, c := range current.Clusters {
+			if c.State != status.Leading || !c.Ready || c.Leader != c.Preferred {
 				return fmt.Errorf("%s is %s, ready %v, led by %s, preferred is %s: %s", c.Name,
 					c.State, c.Ready, c.Leader, c.Preferred, c.Reason)
 			}
 		}
-		return expect("the number of clusters", len(status.Clusters), len(w.clusters()))
+		return expect("the number of clusters", len(current.Clusters), len(w.clusters()))
 	})
 }
 

@@ -17,7 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/test/internal/attempt"
 )
 
@@ -81,7 +81,7 @@ func (c *cluster) startHost(t *attempt.T) string {
 	}
 	c.allowHost(t)
 	c.start(t, c.host)
-	c.awaitHost(t, ccm.StateLeading, 1)
+	c.awaitHost(t, status.Leading, 1)
 	// The host's own reconciler labels namespaces.
 	c.until(t, func() error {
 		namespace, err := c.client.CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceDefault,
@@ -106,7 +106,7 @@ func hostNodeName(i int) string { return fmt.Sprintf("vm-%d", i) }
 func (c *cluster) takeLease(t *attempt.T) string {
 	pid := c.host.pid()
 	c.writeHostLease(t, stranger)
-	c.awaitHost(t, ccm.StateStandby, 1)
+	c.awaitHost(t, status.Standby, 1)
 	last := len(c.fake.Calls())
 	t.Check(c.fake.addMachine(strandedNode))
 	c.join(t, strandedNode, hostNodeCount+1)
@@ -118,7 +118,7 @@ func (c *cluster) takeLease(t *attempt.T) string {
 			calls[0])
 	}
 	t.Check(expect("the host's pid", c.host.pid(), pid))
-	c.awaitHost(t, ccm.StateStandby, 1)
+	c.awaitHost(t, status.Standby, 1)
 	return fmt.Sprintf("process %d continues; %s and Service %s wait, and the cloud receives no call",
 		pid, strandedNode, strandedApp)
 }
@@ -126,7 +126,7 @@ func (c *cluster) takeLease(t *attempt.T) string {
 func (c *cluster) giveLeaseBack(t *attempt.T) string {
 	pid := c.host.pid()
 	c.writeHostLease(t, "")
-	c.awaitHost(t, ccm.StateLeading, 2)
+	c.awaitHost(t, status.Leading, 2)
 	c.awaitInitialized(t, c.fake, strandedNode)
 	address := c.awaitAddress(t, strandedApp)
 	c.awaitRoutes(t, c.fake)
@@ -170,7 +170,7 @@ func (c *cluster) writeHostLease(t *attempt.T, holder string) {
 }
 
 // awaitHost waits until the embedded cloud controller manager has a state and a term.
-func (c *cluster) awaitHost(t *attempt.T, state ccm.State, term uint64) {
+func (c *cluster) awaitHost(t *attempt.T, state status.State, term uint64) {
 	c.until(t, func() error {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 			c.hostURL()+"/ccm/statusz", nil)
@@ -182,14 +182,14 @@ func (c *cluster) awaitHost(t *attempt.T, state ccm.State, term uint64) {
 			return err
 		}
 		defer func() { _ = resp.Body.Close() }()
-		var status ccm.Status
-		if err := json.NewDecoder(resp.Body).Decode(&status); err != nil {
+		var current status.Manager
+		if err := json.NewDecoder(resp.Body).Decode(&current); err != nil {
 			return fmt.Errorf("the host's state: %w", err)
 		}
 		return errors.Join(
-			expect("the host's state", status.State, state),
-			expect("the host's term", status.Term, term),
-			expect("that the host's term is ready", status.Ready, state == ccm.StateLeading),
+			expect("the host's state", current.State, state),
+			expect("the host's term", current.Term, term),
+			expect("that the host's term is ready", current.Ready, state == status.Leading),
 		)
 	})
 }

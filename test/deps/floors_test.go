@@ -23,13 +23,13 @@ type tree struct {
 var floors = [][]tree{
 	{
 		{"cmd", []string{
-			"ccm", "ccm/serving", "controllers", "deploy", "fleet", "internal", "options",
-			"provider/fake", "provider/openstack",
+			"ccm", "ccm/serving", "ccm/status", "controllers", "deploy", "fleet", "internal",
+			"options", "provider/fake", "provider/openstack",
 		}},
 		{"example", nil},
 		{"test", []string{
-			"ccm", "ccm/ccmtest", "ccm/ccmtest/controlplane", "ccm/serving", "deploy", "fleet",
-			"internal", "internal/rbac", "options",
+			"ccm", "ccm/ccmtest", "ccm/ccmtest/controlplane", "ccm/serving", "ccm/status", "deploy",
+			"fleet", "internal", "internal/rbac", "options",
 			"provider/fake", "provider/openstack", "provider/openstack/openstacktest",
 		}},
 		{"docs", nil},
@@ -44,23 +44,23 @@ var floors = [][]tree{
 	},
 	{
 		{"ccm/ccmtest", []string{
-			"ccm", "ccm/ccmtest/controlplane", "ccm/election", "internal", "internal/rbac",
-			"provider/fake",
+			"ccm", "ccm/ccmtest/controlplane", "ccm/election", "ccm/status", "internal",
+			"internal/rbac", "provider/fake",
 		}},
-		{"fleet", []string{"ccm", "ccm/election", "ccm/serving", "internal"}},
+		{"fleet", []string{"ccm", "ccm/election", "ccm/serving", "ccm/status", "internal"}},
 		{"options", []string{"ccm", "ccm/serving", "internal"}},
 	},
 	{
-		{"ccm/serving", []string{"ccm", "ccm/election", "internal"}},
+		{"ccm/serving", []string{"ccm", "ccm/election", "ccm/status", "internal"}},
 		{"controllers", []string{"ccm", "internal"}},
 		{"provider/fake", []string{"ccm", "internal"}},
 		{"provider/openstack", []string{
-			"ccm", "internal", "provider/internal/kit", "provider/kit",
+			"ccm", "ccm/status", "internal", "provider/internal/kit", "provider/kit",
 		}},
 		{"provider/openstack/internal/simclient", []string{"provider/openstack/openstacktest"}},
 		{"internal/rbac", []string{"ccm/ccmtest/controlplane"}},
 		{"hosting/initfunc", []string{"ccm", "internal"}},
-		{"hosting/process", []string{"ccm", "internal", "hosting/internal"}},
+		{"hosting/process", []string{"ccm", "ccm/status", "internal", "hosting/internal"}},
 		{"hosting/program", []string{"ccm", "internal", "hosting/internal"}},
 		{"hosting/registered", []string{"ccm", "internal", "hosting/internal"}},
 	},
@@ -70,9 +70,12 @@ var floors = [][]tree{
 		{"provider/openstack/openstacktest", nil},
 	},
 	{
-		{"ccm", []string{"ccm/election", "internal"}},
+		{"ccm", []string{"ccm/election", "ccm/status", "internal"}},
 		{"provider/internal/kit", []string{"internal"}},
 		{"provider/kit", []string{"internal"}},
+	},
+	{
+		{"ccm/status", []string{"ccm/election"}},
 	},
 	{
 		{"ccm/election", []string{"internal"}},

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/hosting/registered"
 	"github.com/fxccm/fxccm/test/thirdparty/awsstub"
 )
@@ -35,7 +35,7 @@ func TestConfigFile_WrongAndThenCorrected_IsTheReasonInStatusAndThenRead(t *test
 			c := ccmtest.StartManager(t, shared.ControlPlane, nil, config,
 				ccmtest.WithProvider(registered.Provider("aws")))
 			reason := ccmtest.Eventually(t, "the Manager is degraded",
-				ccmtest.State(c.Manager, ccm.StateDegraded)).Reason
+				ccmtest.State(c.Manager, status.Degraded)).Reason
 			for _, want := range []string{`"aws"`, path, wrong.want} {
 				if !strings.Contains(reason, want) {
 					t.Errorf("the reason is %q, want one with %q", reason, want)
@@ -56,7 +56,7 @@ func TestProvider_ThatIsNotRegistered_IsTheReasonInStatus(t *testing.T) {
 	c := ccmtest.StartManager(t, shared.ControlPlane, nil, config,
 		ccmtest.WithProvider(registered.Provider("hcloud")))
 	reason := ccmtest.Eventually(t, "the Manager is degraded",
-		ccmtest.State(c.Manager, ccm.StateDegraded)).Reason
+		ccmtest.State(c.Manager, status.Degraded)).Reason
 	if !strings.Contains(reason, `"hcloud"`) ||
 		!strings.Contains(reason, "import the package that registers it") {
 		t.Errorf("the reason is %q, want the name of the provider and what to do",

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	cloudprovider "k8s.io/cloud-provider"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
 
@@ -56,13 +56,13 @@ func (x *trial) badConfiguration() string {
 		}
 	}
 	app := x.startWith(file, &manager{})
-	var status ccm.Status
+	var current status.Manager
 	waittest.Until(x, "the bad configuration is refused", func() error {
-		if status = app.Manager.Status(); status.State == ccm.StateDegraded &&
-			status.Reason != "" {
+		if current = app.Manager.Status(); current.State == status.Degraded &&
+			current.Reason != "" {
 			return nil
 		}
-		return fmt.Errorf("the Manager is %s, ready: %t", status.State, status.Ready)
+		return fmt.Errorf("the Manager is %s, ready: %t", current.State, current.Ready)
 	})
 	return "refused by New"
 }
@@ -212,7 +212,7 @@ func (x *trial) cloudFailure() string {
 	end()
 	ccmtest.Eventually(x, "the node is initialized", ccmtest.Initialized(x.client, name))
 	waittest.Until(x, "the Manager is ready after the failure", func() error {
-		if s := m.Manager.Status(); s.State != ccm.StateLeading || !s.Ready {
+		if s := m.Manager.Status(); s.State != status.Leading || !s.Ready {
 			return fmt.Errorf("the Manager is %s: %s", s.State, s.Reason)
 		}
 		return nil

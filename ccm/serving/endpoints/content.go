@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/webpage"
 )
 
@@ -120,10 +120,10 @@ func (c content) loadBalancers(v managerView) webpage.Part {
 }
 
 // balancers are the head and the body of a table.
-func (c content) balancers(all []ccm.LoadBalancerStatus) webpage.Part {
+func (c content) balancers(all []status.LoadBalancer) webpage.Part {
 	return webpage.All(
 		webpage.Row("State", "Service", "Load balancer"),
-		webpage.El("tbody", webpage.Each(all, func(lb ccm.LoadBalancerStatus) webpage.Part {
+		webpage.El("tbody", webpage.Each(all, func(lb status.LoadBalancer) webpage.Part {
 			return webpage.El("tr",
 				state(markOf(lb.State).Part(), webpage.Text(" "), muted(c.age(lb.Since))),
 				webpage.RowHeading(webpage.Name(lb.Namespace+"/"+lb.Service)),
@@ -133,7 +133,7 @@ func (c content) balancers(all []ccm.LoadBalancerStatus) webpage.Part {
 	)
 }
 
-func (c content) balancer(lb ccm.LoadBalancerStatus) webpage.Part {
+func (c content) balancer(lb status.LoadBalancer) webpage.Part {
 	return webpage.All(
 		webpage.If(lb.Message != "", optional("", lb.Reason, ": "), webpage.LongText(lb.Message),
 			webpage.El("br")),
@@ -155,14 +155,14 @@ func (c content) balancer(lb ccm.LoadBalancerStatus) webpage.Part {
 	)
 }
 
-func (c content) nodes(nodes []ccm.NodeStatus) webpage.Part {
+func (c content) nodes(nodes []status.Node) webpage.Part {
 	if len(nodes) == 0 {
 		return none("None.")
 	}
 	return webpage.El("table",
 		caption("%d, oldest first", len(nodes)),
 		webpage.Row("Age", "Node", "Reason"),
-		webpage.El("tbody", webpage.Each(nodes, func(n ccm.NodeStatus) webpage.Part {
+		webpage.El("tbody", webpage.Each(nodes, func(n status.Node) webpage.Part {
 			return webpage.El("tr",
 				state(c.age(n.Since)),
 				webpage.RowHeading(webpage.Name(n.Name)),
@@ -172,14 +172,14 @@ func (c content) nodes(nodes []ccm.NodeStatus) webpage.Part {
 	)
 }
 
-func (c content) calls(calls []ccm.Activity) webpage.Part {
+func (c content) calls(calls []status.Activity) webpage.Part {
 	if len(calls) == 0 {
 		return none("No calls.")
 	}
 	return webpage.El("table",
 		caption("%d calls to the cloud and requests to the API server, oldest first", len(calls)),
 		webpage.Row("Age", "Call", "Object"),
-		webpage.El("tbody", webpage.Each(calls, func(a ccm.Activity) webpage.Part {
+		webpage.El("tbody", webpage.Each(calls, func(a status.Activity) webpage.Part {
 			return webpage.El("tr",
 				state(c.age(a.Since)),
 				webpage.RowHeading(webpage.Name(a.Name),
@@ -190,11 +190,11 @@ func (c content) calls(calls []ccm.Activity) webpage.Part {
 	)
 }
 
-func controllers(all []ccm.ControllerStatus) webpage.Part {
+func controllers(all []status.Controller) webpage.Part {
 	return webpage.El("table",
 		caption("%d, worst first", len(all)),
 		webpage.Row("State", "Controller", "Reason"),
-		webpage.El("tbody", webpage.Each(all, func(s ccm.ControllerStatus) webpage.Part {
+		webpage.El("tbody", webpage.Each(all, func(s status.Controller) webpage.Part {
 			return webpage.El("tr",
 				state(markOf(s.State).Part()),
 				webpage.RowHeading(webpage.Name(s.Name)),
@@ -219,7 +219,7 @@ func (c content) terms(v managerView) webpage.Part {
 			caption("the last %d, newest first; the bar runs from the first of them until now",
 				len(v.Terms)),
 			webpage.Row("End", "Term", "Course"),
-			webpage.El("tbody", webpage.Each(v.Terms, func(t ccm.TermStatus) webpage.Part {
+			webpage.El("tbody", webpage.Each(v.Terms, func(t status.Term) webpage.Part {
 				return webpage.El("tr",
 					state(markOf(t).Part()),
 					webpage.RowHeading(webpage.Number(t.Number)),
@@ -230,7 +230,7 @@ func (c content) terms(v managerView) webpage.Part {
 }
 
 // course is what happened in a term.
-func course(t ccm.TermStatus) webpage.Part {
+func course(t status.Term) webpage.Part {
 	return webpage.All(
 		webpage.Text("began "), webpage.Time(t.Began, ""),
 		webpage.If(!t.Opened.IsZero(), webpage.Text(", ready after "+between(t.Began, t.Opened))),

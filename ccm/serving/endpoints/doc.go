@@ -3,7 +3,7 @@
 //	/healthz /livez   health checks: a failure may justify a restart
 //	/readyz           readiness: the Manager leads, or is a ready standby
 //	/metrics          Prometheus: the Manager's registry, component-base's, and [WithGatherers]
-//	/statusz          [ccm.Status]: a page for browsers, JSON for all other clients
+//	/statusz          [status.Manager]: a page for browsers, JSON for all other clients
 //	/configz          [ccm.Config] as JSON
 //
 // and, with [WithProfiling]:

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
 
@@ -81,7 +81,7 @@ func TestReadyz_ManagerStartsAndDrains_FollowsItsState(t *testing.T) {
 
 	stop()
 	waittest.Until(t, "the Manager drains",
-		func() bool { return m.Status().State == ccm.StateDraining })
+		func() bool { return m.Status().State == status.Draining })
 	if draining := get(h, "/readyz/ccm"); draining.Code != http.StatusInternalServerError ||
 		!strings.Contains(draining.Body.String(), "draining") {
 		t.Errorf("while the Manager drains, /readyz/ccm is %d %q, want 500 and draining",

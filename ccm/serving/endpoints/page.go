@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/webpage"
 )
 
@@ -20,7 +21,7 @@ import (
 // host authenticates clients.
 func StatusPage(managers func() []*ccm.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var all []status
+		var all []statusz
 		for _, m := range managers() {
 			all = append(all, statusOf(m))
 		}
@@ -28,7 +29,7 @@ func StatusPage(managers func() []*ccm.Manager) http.Handler {
 	})
 }
 
-func writePage(w http.ResponseWriter, r *http.Request, now time.Time, all []status) {
+func writePage(w http.ResponseWriter, r *http.Request, now time.Time, all []statusz) {
 	views := make([]managerView, 0, len(all))
 	for _, s := range all {
 		views = append(views, viewOf(s, now))
@@ -52,18 +53,18 @@ func between(from, to time.Time) string { return duration.HumanDuration(to.Sub(f
 // markOf returns the mark of a state of ccm.
 func markOf(state any) webpage.Mark {
 	switch state := state.(type) {
-	case ccm.ControllerState:
-		return map[ccm.ControllerState]webpage.Level{
-			ccm.ControllerFailed: webpage.Bad, ccm.ControllerRunning: webpage.Good,
-			ccm.ControllerWaiting: webpage.Idle, ccm.ControllerSkipped: webpage.Idle,
-			ccm.ControllerDisabled: webpage.Idle, ccm.ControllerStopped: webpage.Idle,
+	case status.ControllerState:
+		return map[status.ControllerState]webpage.Level{
+			status.ControllerFailed: webpage.Bad, status.ControllerRunning: webpage.Good,
+			status.ControllerWaiting: webpage.Idle, status.ControllerSkipped: webpage.Idle,
+			status.ControllerDisabled: webpage.Idle, status.ControllerStopped: webpage.Idle,
 		}[state].Mark(string(state))
-	case ccm.LoadBalancerState:
-		return map[ccm.LoadBalancerState]webpage.Level{
-			ccm.LoadBalancerDegraded: webpage.Bad, ccm.LoadBalancerRefused: webpage.Bad,
-			ccm.LoadBalancerWaiting: webpage.Warn, ccm.LoadBalancerReady: webpage.Good,
+	case status.LoadBalancerState:
+		return map[status.LoadBalancerState]webpage.Level{
+			status.LoadBalancerDegraded: webpage.Bad, status.LoadBalancerRefused: webpage.Bad,
+			status.LoadBalancerWaiting: webpage.Warn, status.LoadBalancerReady: webpage.Good,
 		}[state].Mark(string(state))
-	case ccm.TermStatus:
+	case status.Term:
 		switch {
 		case state.End == "stopped":
 			return webpage.Idle.Mark(state.End)
@@ -92,35 +93,35 @@ type problem struct {
 
 // managerView is one Manager as the page shows it.
 type managerView struct {
-	status
+	statusz
 	Title    string
 	Mark     webpage.Mark
 	Problems []problem
 
-	Unready, ReadyBalancers []ccm.LoadBalancerStatus
-	Calls                   []ccm.Activity
+	Unready, ReadyBalancers []status.LoadBalancer
+	Calls                   []status.Activity
 	Timeline                []bar
 }
 
-func viewOf(s status, now time.Time) managerView {
-	v := managerView{status: s, Title: s.cluster, Timeline: timeline(s.Terms, now)}
+func viewOf(s statusz, now time.Time) managerView {
+	v := managerView{statusz: s, Title: s.cluster, Timeline: timeline(s.Terms, now)}
 	if s.name != "" {
 		v.Title = s.name + " (" + s.cluster + ")"
 	}
 	for _, lb := range s.LoadBalancers {
-		if lb.State == ccm.LoadBalancerReady && lb.Message == "" {
+		if lb.State == status.LoadBalancerReady && lb.Message == "" {
 			v.ReadyBalancers = append(v.ReadyBalancers, lb)
 		} else {
 			v.Unready = append(v.Unready, lb)
 		}
 	}
 	v.Controllers = slices.Clone(s.Controllers)
-	slices.SortStableFunc(v.Controllers, func(a, b ccm.ControllerStatus) int {
+	slices.SortStableFunc(v.Controllers, func(a, b status.Controller) int {
 		return cmp.Compare(markOf(a.State).Level, markOf(b.State).Level)
 	})
 	for _, a := range s.Running {
 		// Controllers run for as long as their term, and a separate table shows them.
-		if a.MayAct || s.State != ccm.StateLeading || strings.HasPrefix(a.Name, "call ") {
+		if a.MayAct || s.State != status.Leading || strings.HasPrefix(a.Name, "call ") {
 			v.Calls = append(v.Calls, a)
 		}
 	}
@@ -132,22 +133,22 @@ func viewOf(s status, now time.Time) managerView {
 	return v
 }
 
-func markOfManager(s status) webpage.Mark {
+func markOfManager(s statusz) webpage.Mark {
 	switch {
-	case s.State == ccm.StateDegraded, s.State == ccm.StateStopped && s.Reason != "":
+	case s.State == status.Degraded, s.State == status.Stopped && s.Reason != "":
 		return webpage.Bad.Mark(string(s.State))
-	case s.State == ccm.StateDraining:
+	case s.State == status.Draining:
 		return webpage.Warn.Mark(string(s.State))
-	case s.State == ccm.StateLeading && !s.Ready:
+	case s.State == status.Leading && !s.Ready:
 		return webpage.Warn.Mark("opening")
-	case s.State == ccm.StateLeading:
+	case s.State == status.Leading:
 		return webpage.Good.Mark(string(s.State))
 	}
 	return webpage.Idle.Mark(string(s.State))
 }
 
 // problems lists the problems of a Manager, worst first.
-func problems(s status) []problem {
+func problems(s statusz) []problem {
 	var all []problem
 	add := func(l webpage.Level, word, subject, text string, since time.Time) {
 		all = append(all, problem{l.Mark(word), subject, text, since})
@@ -158,16 +159,16 @@ func problems(s status) []problem {
 	for _, t := range s.Troubles {
 		add(webpage.Bad, "cloud", "cloud: "+t.Subject, t.Subject+": "+t.Reason, t.Since)
 	}
-	for _, state := range []ccm.LoadBalancerState{
-		ccm.LoadBalancerDegraded, ccm.LoadBalancerRefused, ccm.LoadBalancerWaiting,
+	for _, state := range []status.LoadBalancerState{
+		status.LoadBalancerDegraded, status.LoadBalancerRefused, status.LoadBalancerWaiting,
 	} {
 		found := slices.DeleteFunc(slices.Clone(s.LoadBalancers),
-			func(lb ccm.LoadBalancerStatus) bool { return lb.State != state })
+			func(lb status.LoadBalancer) bool { return lb.State != state })
 		if len(found) == 0 {
 			continue
 		}
 		first := slices.MinFunc(found,
-			func(a, b ccm.LoadBalancerStatus) int { return a.Since.Compare(b.Since) })
+			func(a, b status.LoadBalancer) int { return a.Since.Compare(b.Since) })
 		m, text := markOf(state), "load balancer of "
 		if len(found) > 1 {
 			text = fmt.Sprintf("%d load balancers, the first of ", len(found))
@@ -177,8 +178,8 @@ func problems(s status) []problem {
 			first.Since)
 	}
 	defective := slices.DeleteFunc(slices.Clone(s.LoadBalancers),
-		func(lb ccm.LoadBalancerStatus) bool {
-			return lb.State != ccm.LoadBalancerReady || lb.Message == ""
+		func(lb status.LoadBalancer) bool {
+			return lb.State != status.LoadBalancerReady || lb.Message == ""
 		})
 	if len(defective) > 0 {
 		first, text := defective[0], "load balancer of "
@@ -223,7 +224,7 @@ type bar struct {
 
 // timeline draws the phases of terms, newest first, from the beginning of the first until now. A
 // high bar leads, low bars open and drain.
-func timeline(terms []ccm.TermStatus, now time.Time) []bar {
+func timeline(terms []status.Term, now time.Time) []bar {
 	if len(terms) == 0 {
 		return nil
 	}

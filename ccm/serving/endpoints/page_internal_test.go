@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/net/html"
 
-	"github.com/fxccm/fxccm/ccm"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/webpage"
 )
 
@@ -20,10 +20,10 @@ var now = time.Date(2026, 3, 1, 3, 0, 0, 0, time.UTC)
 
 func ago(d time.Duration) time.Time { return now.Add(-d) }
 
-func balancers(state ccm.LoadBalancerState, n int) []ccm.LoadBalancerStatus {
-	var all []ccm.LoadBalancerStatus
+func balancers(state status.LoadBalancerState, n int) []status.LoadBalancer {
+	var all []status.LoadBalancer
 	for i := range n {
-		all = append(all, ccm.LoadBalancerStatus{
+		all = append(all, status.LoadBalancer{
 			Namespace: "shop", Service: fmt.Sprintf("%s-%d", state, i), State: state,
 			Since: ago(time.Duration(n-i) * time.Hour),
 		})
@@ -31,15 +31,15 @@ func balancers(state ccm.LoadBalancerState, n int) []ccm.LoadBalancerStatus {
 	return all
 }
 
-func leading() status {
-	return status{
+func leading() statusz {
+	return statusz{
 		cluster: "blue",
-		Status:  ccm.Status{State: ccm.StateLeading, Ready: true, Term: 3, Provider: "openstack"},
+		Manager: status.Manager{State: status.Leading, Ready: true, Term: 3, Provider: "openstack"},
 	}
 }
 
 // rendered returns the page of Managers.
-func rendered(t *testing.T, target string, all ...status) *httptest.ResponseRecorder {
+func rendered(t *testing.T, target string, all ...statusz) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
 	writePage(w, httptest.NewRequest(http.MethodGet, target, nil), now, all)
@@ -48,30 +48,31 @@ func rendered(t *testing.T, target string, all ...status) *httptest.ResponseReco
 
 func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*status)
+		change func(*statusz)
 		// mark is the expected mark of the Manager.
 		mark string
 		want []string
 	}{
-		"leads":      {func(*status) {}, "good leading", nil},
-		"standby":    {func(s *status) { s.State = ccm.StateStandby }, "idle standby", nil},
-		"opens":      {func(s *status) { s.Ready = false }, "warn opening", nil},
-		"drains":     {func(s *status) { s.State = ccm.StateDraining }, "warn draining", nil},
-		"is stopped": {func(s *status) { s.State = ccm.StateStopped }, "idle stopped", nil},
-		"has failed": {func(s *status) {
-			s.State, s.Reason = ccm.StateDegraded, "RBAC rules are missing"
+		"leads":      {func(*statusz) {}, "good leading", nil},
+		"standby":    {func(s *statusz) { s.State = status.Standby }, "idle standby", nil},
+		"opens":      {func(s *statusz) { s.Ready = false }, "warn opening", nil},
+		"drains":     {func(s *statusz) { s.State = status.Draining }, "warn draining", nil},
+		"is stopped": {func(s *statusz) { s.State = status.Stopped }, "idle stopped", nil},
+		"has failed": {func(s *statusz) {
+			s.State, s.Reason = status.Degraded, "RBAC rules are missing"
 		}, "bad degraded", []string{"bad degraded: RBAC rules are missing"}},
 		"has all problems": {
-			func(s *status) {
+			func(s *statusz) {
 				s.Warnings = []string{"a controller restarts"}
-				s.Nodes = []ccm.NodeStatus{
+				s.Nodes = []status.Node{
 					{Name: "old", Reason: "InstanceNotFound", Message: "no server"}, {Name: "new"},
 				}
-				s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerWaiting, 3),
-					balancers(ccm.LoadBalancerRefused, 1), balancers(ccm.LoadBalancerReady, 2))
+				s.LoadBalancers = slices.Concat(balancers(status.LoadBalancerWaiting, 3),
+					balancers(status.LoadBalancerRefused, 1),
+					balancers(status.LoadBalancerReady, 2))
 				s.LoadBalancers[5].Reason = "LoadBalancerSourceRangesIgnored"
 				s.LoadBalancers[5].Message = "every client may connect"
-				s.Troubles = []ccm.TroubleStatus{{Subject: "Keystone", Reason: "401"}}
+				s.Troubles = []status.Trouble{{Subject: "Keystone", Reason: "401"}}
 			}, "bad leading, with problems", []string{
 				"bad cloud: Keystone: 401",
 				"bad refused: load balancer of shop/refused-0",
@@ -100,7 +101,7 @@ func TestPage_Problems_AreListedWorstFirst(t *testing.T) {
 
 func TestPage_CloudDoesNotAnswer_SaysSinceWhen(t *testing.T) {
 	s := leading()
-	s.Troubles = []ccm.TroubleStatus{{
+	s.Troubles = []status.Trouble{{
 		Subject: "Octavia", Since: ago(5 * time.Minute),
 		Reason: "503 Service Unavailable; retrying",
 	}}
@@ -114,7 +115,7 @@ func TestPage_CloudDoesNotAnswer_SaysSinceWhen(t *testing.T) {
 
 func TestPage_SeveralManagers_AreSortedWorstFirst(t *testing.T) {
 	ill := leading()
-	ill.name, ill.State, ill.Reason = "green", ccm.StateDegraded, "broken"
+	ill.name, ill.State, ill.Reason = "green", status.Degraded, "broken"
 	page := rendered(t, "/", leading(), ill).Body.String()
 	if !strings.Contains(page, "<title>degraded: green (blue)</title>") ||
 		!strings.Contains(page, `id="m0-title"><span class="word bad">`) ||
@@ -128,8 +129,8 @@ func TestPage_SeveralManagers_AreSortedWorstFirst(t *testing.T) {
 
 func TestPage_ManyLoadBalancers_OnlyReadyOnesAreFolded(t *testing.T) {
 	s := leading()
-	s.LoadBalancers = slices.Concat(balancers(ccm.LoadBalancerDegraded, 30),
-		balancers(ccm.LoadBalancerReady, 970))
+	s.LoadBalancers = slices.Concat(balancers(status.LoadBalancerDegraded, 30),
+		balancers(status.LoadBalancerReady, 970))
 	page := rendered(t, "/", s).Body.String()
 	unready, ready, found := strings.Cut(page, "<details><summary>970 ready</summary>")
 	if !found || strings.Count(unready, "shop/degraded-") != 31 || // 30, and one problem
@@ -161,7 +162,7 @@ func TestPage_Refresh_IsANumberOfSeconds(t *testing.T) {
 }
 
 func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
-	got := timeline([]ccm.TermStatus{
+	got := timeline([]status.Term{
 		{Number: 2, Began: ago(40 * time.Minute), Opened: ago(30 * time.Minute)},
 		{
 			Number: 1, Began: ago(100 * time.Minute), Opened: ago(90 * time.Minute),
@@ -179,7 +180,7 @@ func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
 		t.Errorf("the bars are %v, want %v", got, want)
 	}
 	// After the clock went back, bars stay inside the timeline.
-	for _, b := range timeline([]ccm.TermStatus{{Began: now.Add(time.Hour)}}, now) {
+	for _, b := range timeline([]status.Term{{Began: now.Add(time.Hour)}}, now) {
 		if b.X < 0 || b.X+b.Width > 1000 {
 			t.Errorf("the bar of a term in the future is %+v", b)
 		}
@@ -187,20 +188,20 @@ func TestTimeline_Phases_AreBarsFromTheFirstTermUntilNow(t *testing.T) {
 }
 
 // hostile returns a Manager in whose texts an attacker has written.
-func hostile(text string) status {
+func hostile(text string) statusz {
 	s := leading()
 	s.name, s.cluster, s.Reason, s.Warnings = text, text, text, []string{text}
 	s.Provider, s.Step = text, text
 	s.Election.Identity, s.Election.Leader = text, text
-	s.Troubles = []ccm.TroubleStatus{{Subject: text, Reason: text}}
-	s.Controllers = []ccm.ControllerStatus{
-		{Name: text, Reason: text, State: ccm.ControllerState(text)},
+	s.Troubles = []status.Trouble{{Subject: text, Reason: text}}
+	s.Controllers = []status.Controller{
+		{Name: text, Reason: text, State: status.ControllerState(text)},
 	}
-	s.Running = []ccm.Activity{{Name: "call " + text, Object: text, MayAct: true}}
-	s.Terms = []ccm.TermStatus{{Number: 1, Began: now, Reason: text, End: text}}
-	s.Nodes = []ccm.NodeStatus{{Name: text, Reason: text, Message: text}}
-	s.LoadBalancers = []ccm.LoadBalancerStatus{{
-		Namespace: text, Service: text, State: ccm.LoadBalancerState(text), Reason: text,
+	s.Running = []status.Activity{{Name: "call " + text, Object: text, MayAct: true}}
+	s.Terms = []status.Term{{Number: 1, Began: now, Reason: text, End: text}}
+	s.Nodes = []status.Node{{Name: text, Reason: text, Message: text}}
+	s.LoadBalancers = []status.LoadBalancer{{
+		Namespace: text, Service: text, State: status.LoadBalancerState(text), Reason: text,
 		Message: text, ID: text, Name: text, ProvisioningStatus: text, OperatingStatus: text,
 		Addresses: []string{text}, Drift: []string{text}, DriftedAt: now,
 	}}

@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 )
 
@@ -43,14 +44,14 @@ func TestStatusz_ElectionFails_ShowsTheStatusAndTheError(t *testing.T) {
 	go func() { _ = m.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-m.Done() })
 	waittest.Until(t, "the Manager is degraded",
-		func() bool { return m.Status().State == ccm.StateDegraded })
+		func() bool { return m.Status().State == status.Degraded })
 
 	w := get(newHandler(m), "/statusz")
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
 		t.Fatalf("GET /statusz is %d %s", w.Code, w.Header().Get("Content-Type"))
 	}
 	var page struct {
-		ccm.Status
+		status.Manager
 		Election struct {
 			election.Status
 			Error string `json:"error"`
@@ -59,7 +60,7 @@ func TestStatusz_ElectionFails_ShowsTheStatusAndTheError(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
 		t.Fatal(err)
 	}
-	if page.State != ccm.StateDegraded || page.Provider != "empty" || len(page.Controllers) == 0 ||
+	if page.State != status.Degraded || page.Provider != "empty" || len(page.Controllers) == 0 ||
 		!strings.Contains(page.Reason, "on fire") {
 		t.Errorf("/statusz differs from Status: %s", w.Body)
 	}
@@ -68,10 +69,10 @@ func TestStatusz_ElectionFails_ShowsTheStatusAndTheError(t *testing.T) {
 		t.Errorf("/statusz lacks the election: %s", w.Body)
 	}
 	// A program can read the page as a Status.
-	var plain ccm.Status
+	var plain status.Manager
 	if err := json.Unmarshal(w.Body.Bytes(), &plain); err != nil ||
 		plain.Election.Leader != "another" {
-		t.Errorf("/statusz does not decode as a ccm.Status: %v, %+v", err, plain)
+		t.Errorf("/statusz does not decode as a status.Manager: %v, %+v", err, plain)
 	}
 }
 

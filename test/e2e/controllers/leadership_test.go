@@ -19,6 +19,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
@@ -58,8 +59,8 @@ func TestLeadership_StopHandsOverAndTheOtherContinues(t *testing.T) {
 	second := start(t, params(t, cloud, named("second")))
 	ccmtest.Eventually(t, "the second knows who leads",
 		ccmtest.Status(second.Manager,
-			func(s ccm.Status) bool { return s.Election.Leader == "first" }))
-	if s := second.Status(); s.State != ccm.StateStandby {
+			func(s status.Manager) bool { return s.Election.Leader == "first" }))
+	if s := second.Status(); s.State != status.Standby {
 		t.Errorf("the second is %s while the first leads", s.State)
 	}
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("handover-1"))
@@ -134,9 +135,9 @@ func TestLeadership_LeaseIsKeptWhileACallIsInFlight(t *testing.T) {
 	ccmtest.Eventually(t, "the load balancer is being made",
 		ccmtest.Called(cloud, fake.CallFilter{Method: "EnsureLoadBalancer"}.Matches))
 	r.cancel()
-	ccmtest.Eventually(t, "the term drains", ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-		return s.State == ccm.StateDraining &&
-			slices.ContainsFunc(s.Running, func(a ccm.Activity) bool {
+	ccmtest.Eventually(t, "the term drains", ccmtest.Status(r.Manager, func(s status.Manager) bool {
+		return s.State == status.Draining &&
+			slices.ContainsFunc(s.Running, func(a status.Activity) bool {
 				return a.String() == "call LoadBalancer.EnsureLoadBalancer default/hanging"
 			})
 	}))
@@ -167,7 +168,7 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	err := r.stop()
 	var timedOut *ccm.DrainTimeoutError
 	if !errors.As(err, &timedOut) || !timedOut.MayAct() ||
-		!slices.ContainsFunc(timedOut.Running, func(a ccm.Activity) bool {
+		!slices.ContainsFunc(timedOut.Running, func(a status.Activity) bool {
 			return a.String() == "call LoadBalancer.EnsureLoadBalancer default/stuck"
 		}) {
 		t.Errorf("Run returned %v, want a DrainTimeoutError that names the call", err)
@@ -177,7 +178,7 @@ func TestLeadership_DrainTimeoutKeepsTheLease(t *testing.T) {
 	}
 	release()
 	ccmtest.Eventually(t, "nothing runs",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Running) == 0 }))
+		ccmtest.Status(r.Manager, func(s status.Manager) bool { return len(s.Running) == 0 }))
 
 	// Another replica takes over when the lease has expired.
 	run(t, cloud, only("service"), named("heir"))
@@ -191,17 +192,17 @@ func TestLeadership_LossEndsTheTermAndTheManagerStandsByAgain(t *testing.T) {
 	r := run(t, cloud, named("loser"))
 	steal(t, "thief")
 	ccmtest.Eventually(t, "the Manager stands by",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return s.State == ccm.StateStandby && s.Election.Leader == "thief"
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return s.State == status.Standby && s.Election.Leader == "thief"
 		}))
 	mark := shared.Audit().Mark()
 	ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("lost-1"))
 
 	// The thief does not renew, so the lease expires and the Manager leads again: a second term in
 	// one process.
-	status := ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
-	if status.Term != 2 {
-		t.Errorf("term %d, want 2", status.Term)
+	current := ccmtest.Eventually(t, "the Manager is ready", ccmtest.Ready(r.Manager))
+	if current.Term != 2 {
+		t.Errorf("term %d, want 2", current.Term)
 	}
 	ccmtest.Eventually(t, "the node is initialized",
 		ccmtest.Initialized(shared.Client(t), "lost-1"))
@@ -245,13 +246,13 @@ func TestControllers_UnsupportedByTheProvider_AreSkippedWithAReason(t *testing.T
 	cloud := newCloud(t, []string{"skip-1"}, fake.Without("LoadBalancer", "Routes"))
 	r := run(t, cloud, func(p *ccm.Params) { p.Config.ClusterCIDR = "" })
 	want := map[string]struct {
-		state  ccm.ControllerState
+		state  status.ControllerState
 		reason string
 	}{
-		"cloud-node-controller":           {ccm.ControllerRunning, ""},
-		"cloud-node-lifecycle-controller": {ccm.ControllerRunning, ""},
-		"service-lb-controller":           {ccm.ControllerSkipped, "it has no load balancers"},
-		"node-route-controller":           {ccm.ControllerSkipped, "it has no routes"},
+		"cloud-node-controller":           {status.ControllerRunning, ""},
+		"cloud-node-lifecycle-controller": {status.ControllerRunning, ""},
+		"service-lb-controller":           {status.ControllerSkipped, "it has no load balancers"},
+		"node-route-controller":           {status.ControllerSkipped, "it has no routes"},
 	}
 	for _, c := range r.Status().Controllers {
 		if w := want[c.Name]; c.State != w.state || !strings.Contains(c.Reason, w.reason) {
@@ -265,9 +266,9 @@ func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
 	cloud := newCloud(t, nil)
 	r := run(t, cloud, only("*", "-route", "-cloud-node-lifecycle-controller"))
 	for _, c := range r.Status().Controllers {
-		want := ccm.ControllerRunning
+		want := status.ControllerRunning
 		if c.Name == "node-route-controller" || c.Name == "cloud-node-lifecycle-controller" {
-			want = ccm.ControllerDisabled
+			want = status.ControllerDisabled
 		}
 		if c.State != want {
 			t.Errorf("%s is %s, want %s", c.Name, c.State, want)
@@ -279,7 +280,7 @@ func TestControllers_SelectionByNameAliasAndSwitch(t *testing.T) {
 	r = run(t, cloud, func(p *ccm.Params) { p.Config.ConfigureCloudRoutes = false })
 	for _, c := range r.Status().Controllers {
 		if c.Name == "node-route-controller" &&
-			(c.State != ccm.ControllerSkipped ||
+			(c.State != status.ControllerSkipped ||
 				!strings.Contains(c.Reason, "--configure-cloud-routes")) {
 			t.Errorf("%s is %s (%s), want it skipped because of --configure-cloud-routes", c.Name,
 				c.State, c.Reason)
@@ -400,7 +401,7 @@ func TestControllers_RightOfOneIsMissing_OthersServe(t *testing.T) {
 	ccmtest.Eventually(t, "the Service has an address",
 		ccmtest.ServiceAddress(client, "default", "rightless"))
 	ccmtest.Eventually(t, "no controller is degraded",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
 			return s.Ready && s.Term == 1 && len(s.Warnings) == 0
 		}))
 }
@@ -419,13 +420,13 @@ func mustDegradeOnly(
 ) {
 	t.Helper()
 	s := r.Status()
-	if s.State != ccm.StateLeading || !s.Ready || s.Term != 1 || len(s.Warnings) != 1 ||
+	if s.State != status.Leading || !s.Ready || s.Term != 1 || len(s.Warnings) != 1 ||
 		!strings.Contains(s.Warnings[0], "controller "+name) {
 		t.Errorf("status: %+v", s)
 	}
 	for _, c := range s.Controllers {
-		if c.Name != name && c.State != ccm.ControllerRunning ||
-			c.Name == name && (c.State != ccm.ControllerFailed || c.RetryAt.IsZero()) {
+		if c.Name != name && c.State != status.ControllerRunning ||
+			c.Name == name && (c.State != status.ControllerFailed || c.RetryAt.IsZero()) {
 			t.Errorf("controller: %+v", c)
 		}
 		for _, reason := range reasons {
@@ -520,7 +521,7 @@ func TestLeadership_ReleaseIsSeenAtOnce(t *testing.T) {
 	second := start(t, params(t, cloud, patient, named("watcher")))
 	ccmtest.Eventually(t, "the second knows who leads",
 		ccmtest.Status(second.Manager,
-			func(s ccm.Status) bool { return s.Election.Leader == "leaver" }))
+			func(s status.Manager) bool { return s.Election.Leader == "leaver" }))
 	waitRequests(t, mark, 1, controlplane.ByResource("coordination.k8s.io", "leases"),
 		controlplane.ByVerb("watch"), controlplane.ByCode(200))
 	if err := first.stop(); err != nil {

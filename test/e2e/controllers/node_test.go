@@ -21,6 +21,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
@@ -94,7 +95,7 @@ func TestNode_LookupFails_IsRepeatedButNotForNodesOfOthers(t *testing.T) {
 		t.Errorf("the node of another component was looked up %d times", n)
 	}
 	ccmtest.Eventually(t, "no node waits",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Nodes) == 0 }))
+		ccmtest.Status(r.Manager, func(s status.Manager) bool { return len(s.Nodes) == 0 }))
 }
 
 // The pauses are a Manager's own. After 8 s of failures they are 5 s, the longest until 50 s, so an
@@ -189,14 +190,14 @@ func TestNode_ProviderServesNoInstances_StatusAndEventNameTheCause(t *testing.T)
 	const cause = "the cloud provider serves no instances, so it cannot initialize nodes"
 	r := runNodes(t, newCloud(t, nil, fake.Without("InstancesV2", "Instances", "Zones")))
 	node := ccmtest.CreateNode(t, shared.Client(t), ccmtest.TaintedNode("uninitialized-1"))
-	status := ccmtest.Eventually(t, "the node waits in the status",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+	current := ccmtest.Eventually(t, "the node waits in the status",
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
 			return len(s.Nodes) == 1 && s.Nodes[0].Reason == "InitializationFailed"
 		}))
-	if status.Nodes[0].Name != node.Name {
-		t.Errorf("the status has node %s", status.Nodes[0].Name)
+	if current.Nodes[0].Name != node.Name {
+		t.Errorf("the status has node %s", current.Nodes[0].Name)
 	}
-	mustContain(t, status.Nodes[0].Message, cause, "--cloud-provider=external")
+	mustContain(t, current.Nodes[0].Message, cause, "--cloud-provider=external")
 	ready := r.ReadinessChecks()[0]
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness: %v", err)
@@ -231,14 +232,14 @@ func TestNode_LosesTheAddressOfItsNodeIP_StatusAndEventNameTheCauseUntilItIsBack
 	ccmtest.Eventually(t, "the node is initialized",
 		ccmtest.Initialized(shared.Client(t), name))
 	move("10.240.0.79")
-	status := ccmtest.Eventually(t, "the node is in the status",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+	current := ccmtest.Eventually(t, "the node is in the status",
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
 			return len(s.Nodes) == 1 && s.Nodes[0].Reason == "NodeUpdateFailed"
 		}))
-	if status.Nodes[0].Name != name {
-		t.Errorf("the status has node %s", status.Nodes[0].Name)
+	if current.Nodes[0].Name != name {
+		t.Errorf("the status has node %s", current.Nodes[0].Name)
 	}
-	mustContain(t, status.Nodes[0].Message, cause)
+	mustContain(t, current.Nodes[0].Message, cause)
 	const detail = "ok; nodes whose update or deletion has failed and is retried: 1"
 	if got := r.ReadinessChecks()[0].Detail(); got != detail {
 		t.Errorf("the detail of readiness is %q, want %q", got, detail)
@@ -246,7 +247,7 @@ func TestNode_LosesTheAddressOfItsNodeIP_StatusAndEventNameTheCauseUntilItIsBack
 	mustContain(t, waitNodeEvent(t, node, "NodeUpdateFailed").Message, cause)
 	move("10.240.0.78")
 	ccmtest.Eventually(t, "no node is in the status",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Nodes) == 0 }))
+		ccmtest.Status(r.Manager, func(s status.Manager) bool { return len(s.Nodes) == 0 }))
 }
 
 // reportingCloud lists one node in its status.
@@ -255,10 +256,10 @@ type reportingCloud struct {
 	listed string
 }
 
-func (c reportingCloud) LoadBalancerStatus() []ccm.LoadBalancerStatus { return nil }
+func (c reportingCloud) LoadBalancerStatus() []status.LoadBalancer { return nil }
 
-func (c reportingCloud) NodeStatus() []ccm.NodeStatus {
-	return []ccm.NodeStatus{{Name: c.listed, Reason: "Mine"}}
+func (c reportingCloud) NodeStatus() []status.Node {
+	return []status.Node{{Name: c.listed, Reason: "Mine"}}
 }
 
 func TestNode_ProviderReportsObjects_ControllerWritesEventsOfNodesThatItDoesNotList(t *testing.T) {
@@ -386,12 +387,12 @@ func TestNode_RightToDeleteIsMissing_IsReportedUntilItIsGranted(t *testing.T) {
 	}
 	setNotReady(t, name)
 
-	status := ccmtest.Eventually(t, "the missing right is a trouble",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
+	current := ccmtest.Eventually(t, "the missing right is a trouble",
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
 			return slices.ContainsFunc(s.Troubles,
-				func(trouble ccm.TroubleStatus) bool { return trouble.Subject == right })
+				func(trouble status.Trouble) bool { return trouble.Subject == right })
 		}))
-	mustContain(t, status.Troubles[0].Reason, user, `cannot delete resource "nodes"`)
+	mustContain(t, current.Troubles[0].Reason, user, `cannot delete resource "nodes"`)
 	ready := r.ReadinessChecks()[0]
 	if err := ready.Check(nil); err != nil {
 		t.Errorf("readiness: %v", err)
@@ -405,5 +406,5 @@ func TestNode_RightToDeleteIsMissing_IsReportedUntilItIsGranted(t *testing.T) {
 	ccmtest.Eventually(t, "the node is gone",
 		ccmtest.Gone(shared.Client(t).CoreV1().Nodes().Get, name))
 	ccmtest.Eventually(t, "the trouble is over",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool { return len(s.Troubles) == 0 }))
+		ccmtest.Status(r.Manager, func(s status.Manager) bool { return len(s.Troubles) == 0 }))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/test/internal/suite"
 )
@@ -58,8 +59,8 @@ func TestTrouble_APIServerDownAtStart_IsReportedAndRecoveredFrom(t *testing.T) {
 	cloud := newCloud(t, nil)
 	r := start(t, params(t, cloud, elected, func(p *ccm.Params) { p.RESTConfig = identity }))
 	ccmtest.Eventually(t, "the API server is missed",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded &&
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return s.State == status.Degraded &&
 				strings.Contains(s.Reason, "the API server is down or its address is wrong")
 		}))
 	if err := cp.StartAPIServer(t.Context()); err != nil {
@@ -72,8 +73,8 @@ func TestTrouble_APIServerDownAtStart_IsReportedAndRecoveredFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	ccmtest.Eventually(t, "the term is lost with the API server",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded &&
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return s.State == status.Degraded &&
 				strings.Contains(s.Reason, "the API server is down")
 		}))
 	if err := cp.StartAPIServer(t.Context()); err != nil {
@@ -94,8 +95,8 @@ func TestTrouble_MissingRBAC_IsReportedAndRecoveredFrom(t *testing.T) {
 		params(t, cloud, elected,
 			func(p *ccm.Params) { p.RESTConfig = suite.Confine(t, identity) }))
 	ccmtest.Eventually(t, "the missing rule for the lease is reported",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return s.State == status.Degraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
 				strings.Contains(s.Reason, `"underprivileged" cannot get resource "leases"`)
 		}))
 	grant(t, "test-leases",
@@ -104,8 +105,8 @@ func TestTrouble_MissingRBAC_IsReportedAndRecoveredFrom(t *testing.T) {
 			Verbs: []string{"get", "create", "update"},
 		}, user)
 	ccmtest.Eventually(t, "the missing rule for the informers is reported",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return s.State == status.Degraded && strings.Contains(s.Reason, "lacks RBAC rules") &&
 				strings.Contains(s.Reason, "informer of nodes has not synced")
 		}))
 	bind(t, "test-underprivileged", "cluster-admin",
@@ -150,13 +151,13 @@ func TestTrouble_FailedLogin_IsReportedAndRecoveredFrom(t *testing.T) {
 			},
 		}}
 	}))
-	status := ccmtest.Eventually(t, "the failed login is reported",
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded &&
+	current := ccmtest.Eventually(t, "the failed login is reported",
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return s.State == status.Degraded &&
 				strings.Contains(s.Reason,
 					`cloud provider "fake": log in to the identity service: 401 Unauthorized`)
 		}))
-	if status.RetryAt.IsZero() {
+	if current.RetryAt.IsZero() {
 		t.Error("the status lacks the time of the retry")
 	}
 	// A replica that cannot reach the cloud must not keep the lease from one that can.

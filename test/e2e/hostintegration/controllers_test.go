@@ -10,6 +10,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -38,13 +39,13 @@ func TestEventHandlers_ThatPanic_DoNotEndTheProcess(t *testing.T) {
 		app.WaitReady()
 		createConfigMap(t, name)
 		failed := waitController(t, app.Manager, "fragile",
-			func(s ccm.ControllerStatus) bool { return s.State == ccm.ControllerFailed })
+			func(s status.Controller) bool { return s.State == status.ControllerFailed })
 		if !strings.Contains(failed.Reason,
 			"panic in an event handler of configmaps: cannot bear "+name) {
 			t.Errorf("its reason is %q", failed.Reason)
 		}
 		if s := app.Manager.Status(); s.Term != 1 || !s.Ready ||
-			statusOf(t, app.Manager, "steady").State != ccm.ControllerRunning {
+			statusOf(t, app.Manager, "steady").State != status.ControllerRunning {
 			t.Errorf("the others were disturbed: %+v", s)
 		}
 	})
@@ -63,11 +64,11 @@ func TestEventHandlers_ThatPanic_DoNotEndTheProcess(t *testing.T) {
 					}))))
 		app.WaitReady()
 		createConfigMap(t, name)
-		status := ccmtest.Eventually(t, "the term has failed",
+		current := ccmtest.Eventually(t, "the term has failed",
 			ccmtest.Status(app.Manager,
-				func(s ccm.Status) bool { return s.State == ccm.StateDegraded }))
-		if !strings.Contains(status.Reason, "cannot bear "+name) || status.RetryAt.IsZero() {
-			t.Errorf("status: %+v", status)
+				func(s status.Manager) bool { return s.State == status.Degraded }))
+		if !strings.Contains(current.Reason, "cannot bear "+name) || current.RetryAt.IsZero() {
+			t.Errorf("status: %+v", current)
 		}
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
 	"github.com/fxccm/fxccm/ccm/election"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
 )
@@ -147,7 +148,7 @@ func idle(name string) ccm.Controller {
 }
 
 // statusOf is the status of one controller.
-func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
+func statusOf(t *testing.T, m *ccm.Manager, name string) status.Controller {
 	t.Helper()
 	for _, c := range m.Status().Controllers {
 		if c.Name == name {
@@ -155,21 +156,21 @@ func statusOf(t *testing.T, m *ccm.Manager, name string) ccm.ControllerStatus {
 		}
 	}
 	t.Fatalf("Status has no controller %s", name)
-	return ccm.ControllerStatus{}
+	return status.Controller{}
 }
 
 // waitController waits until the condition holds for the status of one controller.
 func waitController(
-	t *testing.T, m *ccm.Manager, name string, cond func(ccm.ControllerStatus) bool,
-) ccm.ControllerStatus {
+	t *testing.T, m *ccm.Manager, name string, cond func(status.Controller) bool,
+) status.Controller {
 	t.Helper()
 	return ccmtest.Eventually(t, "controller "+name+" is as wanted",
-		func(context.Context) (ccm.ControllerStatus, error) {
-			status := statusOf(t, m, name)
-			if !cond(status) {
-				return status, fmt.Errorf("%+v", status)
+		func(context.Context) (status.Controller, error) {
+			current := statusOf(t, m, name)
+			if !cond(current) {
+				return current, fmt.Errorf("%+v", current)
 			}
-			return status, nil
+			return current, nil
 		})
 }
 

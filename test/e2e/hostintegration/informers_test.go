@@ -20,6 +20,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -153,7 +154,7 @@ func TestHostInformers_ServeOneTermAfterAnother(t *testing.T) {
 
 	elector.Lead()
 	ccmtest.Eventually(t, "the second term is ready",
-		ccmtest.Status(m, func(s ccm.Status) bool { return s.Ready && s.Term == 2 }))
+		ccmtest.Status(m, func(s status.Manager) bool { return s.Ready && s.Term == 2 }))
 	second := <-built
 	second[0].wait(t, "add shared-1", 1)
 	second[0].wait(t, "add shared-2", 1)

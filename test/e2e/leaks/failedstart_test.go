@@ -18,6 +18,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/netfault"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/fake"
@@ -32,7 +33,7 @@ type failure struct {
 	// breaks makes the start fail or block.
 	breaks func(*attempts, *ccm.Params)
 	// until reports whether the start has failed or blocks.
-	until func(ccm.Status) bool
+	until func(status.Manager) bool
 	// loses ends the start by a loss of leadership before the Manager is stopped.
 	loses bool
 	// timesOut means that the start cannot be ended in time, so a drain timeout is expected.
@@ -80,21 +81,22 @@ func (a *attempts) make(ctx context.Context) error {
 	}
 	// Blocked code must not continue before the end is visible, which would be another failure.
 	err = errors.Join(err,
-		a.await(ctx, "the end is noticed", func(s ccm.Status) bool { return !a.until(s) }))
+		a.await(ctx, "the end is noticed", func(s status.Manager) bool { return !a.until(s) }))
 	if !a.timesOut {
 		close(let)
 	}
 	if a.loses {
 		err = errors.Join(err,
 			a.await(ctx, "it stands by",
-				func(s ccm.Status) bool { return s.State == ccm.StateStandby }))
+				func(s status.Manager) bool { return s.State == status.Standby }))
 	}
 	stop()
 	err = errors.Join(err, a.outcome(<-result))
 	if a.timesOut {
 		close(let)
 		err = errors.Join(err,
-			a.await(ctx, "all has ended", func(s ccm.Status) bool { return len(s.Running) == 0 }))
+			a.await(ctx, "all has ended",
+				func(s status.Manager) bool { return len(s.Running) == 0 }))
 	}
 	return err
 }
@@ -113,7 +115,7 @@ func (a *attempts) outcome(err error) error {
 	return nil
 }
 
-func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status) bool) error {
+func (a *attempts) await(ctx context.Context, what string, cond func(status.Manager) bool) error {
 	return waittest.Poll(ctx, func() error {
 		if s := a.manager.Status(); !cond(s) {
 			return fmt.Errorf("waited without success until %s; status: %+v", what, s)
@@ -123,28 +125,28 @@ func (a *attempts) await(ctx context.Context, what string, cond func(ccm.Status)
 }
 
 // told is the status of a start that has failed with the reason and will be retried.
-func told(reason string) func(ccm.Status) bool {
-	return func(s ccm.Status) bool {
-		return s.State == ccm.StateDegraded && !s.RetryAt.IsZero() &&
+func told(reason string) func(status.Manager) bool {
+	return func(s status.Manager) bool {
+		return s.State == status.Degraded && !s.RetryAt.IsZero() &&
 			strings.Contains(s.Reason, reason)
 	}
 }
 
 // campaigning is the status of a Manager without leadership, with or without a failed request for
 // the lease.
-func campaigning(s ccm.Status) bool {
-	return s.State == ccm.StateStandby || strings.Contains(s.Reason, "leader election: read lease")
+func campaigning(s status.Manager) bool {
+	return s.State == status.Standby || strings.Contains(s.Reason, "leader election: read lease")
 }
 
-func inStep(step string) func(ccm.Status) bool {
-	return func(s ccm.Status) bool { return s.Step == step }
+func inStep(step string) func(status.Manager) bool {
+	return func(s status.Manager) bool { return s.Step == step }
 }
 
 // starting is the pause between the starts of two controllers.
-func starting(s ccm.Status) bool {
+func starting(s status.Manager) bool {
 	running := 0
 	for _, c := range s.Controllers {
-		if c.State == ccm.ControllerRunning {
+		if c.State == status.ControllerRunning {
 			running++
 		}
 	}
@@ -313,10 +315,10 @@ func failures(powerless, down, frozen *rest.Config) []failure {
 		{name: "informer never syncs", until: told("informer of volumeattributesclasses has not synced"), breaks: both(unserved, brief)},
 		{name: "API server is down", until: told("the API server is down"), breaks: both(reaches(down), brief)},
 		{name: "API server is frozen", until: told("has not synced"), breaks: both(reaches(frozen), brief)},
-		{name: "campaign without an API server", until: func(s ccm.Status) bool {
-			return s.State == ccm.StateDegraded
+		{name: "campaign without an API server", until: func(s status.Manager) bool {
+			return s.State == status.Degraded
 		}, breaks: both(reaches(down), campaigns)},
-		{name: "campaign without RBAC", until: func(s ccm.Status) bool { return s.State == ccm.StateDegraded }, breaks: both(reaches(powerless), campaigns)},
+		{name: "campaign without RBAC", until: func(s status.Manager) bool { return s.State == status.Degraded }, breaks: both(reaches(powerless), campaigns)},
 		{name: "campaign at a frozen API server", until: campaigning, breaks: both(reaches(frozen), campaigns)},
 		{
 			name: "provider ignores the end", until: inStep("build provider"), timesOut: true,

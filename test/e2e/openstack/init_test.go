@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -112,9 +112,9 @@ func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(
 	r := ready(t, s)
 	const name = "init-unmatched"
 	node := tainted(t, name)
-	waits := func(reason string) func(ccm.Status) bool {
-		return func(status ccm.Status) bool {
-			return slices.ContainsFunc(status.Nodes, func(n ccm.NodeStatus) bool {
+	waits := func(reason string) func(status.Manager) bool {
+		return func(current status.Manager) bool {
+			return slices.ContainsFunc(current.Nodes, func(n status.Node) bool {
 				return n.Name == name && n.Reason == reason && n.Message != ""
 			})
 		}
@@ -127,5 +127,6 @@ func TestInit_NodeWithoutAServer_HasAnEventAndIsInTheStatusUntilItIsInitialized(
 	s.addServer(name)
 	initialized(t, name)
 	ccmtest.Eventually(t, "no node waits",
-		ccmtest.Status(r.Manager, func(status ccm.Status) bool { return len(status.Nodes) == 0 }))
+		ccmtest.Status(r.Manager,
+			func(current status.Manager) bool { return len(current.Nodes) == 0 }))
 }

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
 
@@ -51,7 +51,7 @@ func TestLoadBalancer_BadValues_AreReportedOnceByNameAndValue(t *testing.T) {
 		service := createService(t, shared.Client(t), "bad-refused", annotated(refused, "nowhere"))
 		told(service, refused, "nowhere")
 		waitCondition(t, service.Name, "InvalidAnnotation", "nowhere")
-		r.wantLoadBalancer(t, service.Name, ccm.LoadBalancerRefused, "InvalidAnnotation")
+		r.wantLoadBalancer(t, service.Name, status.LoadBalancerRefused, "InvalidAnnotation")
 		annotateService(t, service.Name, "example.org/touched", "yes")
 		neighbor := served(t, "bad-neighbor")
 		s.waitShape(neighbor, s.usual(neighbor, machines...))
@@ -63,7 +63,7 @@ func TestLoadBalancer_BadValues_AreReportedOnceByNameAndValue(t *testing.T) {
 		annotateService(t, service.Name, refused, s.public)
 		waitServed(t, shared.Client(t), service.Name)
 		waitCondition(t, service.Name, "", "")
-		r.wantLoadBalancer(t, service.Name, ccm.LoadBalancerReady, "Served")
+		r.wantLoadBalancer(t, service.Name, status.LoadBalancerReady, "Served")
 		if n := metric(t, r.metrics, "fxccm_openstack_service_to_address_seconds",
 			"manager", "bad"); n == 0 {
 			t.Error("no time from a Service to its address was measured")
@@ -74,14 +74,14 @@ func TestLoadBalancer_BadValues_AreReportedOnceByNameAndValue(t *testing.T) {
 // wantLoadBalancer waits until the status shows a Service's load balancer in a state, and compares
 // the metrics with the status.
 func (r *replica) wantLoadBalancer(
-	t *testing.T, service string, state ccm.LoadBalancerState, reason string,
+	t *testing.T, service string, state status.LoadBalancerState, reason string,
 ) {
 	t.Helper()
-	status := ccmtest.Eventually(t,
+	current := ccmtest.Eventually(t,
 		fmt.Sprintf("the load balancer of %s is %s: %s", service, state, reason),
-		ccmtest.Status(r.Manager, func(s ccm.Status) bool {
-			return slices.ContainsFunc(s.LoadBalancers, func(lb ccm.LoadBalancerStatus) bool {
-				ready := lb.State == ccm.LoadBalancerReady
+		ccmtest.Status(r.Manager, func(s status.Manager) bool {
+			return slices.ContainsFunc(s.LoadBalancers, func(lb status.LoadBalancer) bool {
+				ready := lb.State == status.LoadBalancerReady
 				return lb.Namespace == metav1.NamespaceDefault && lb.Service == service &&
 					lb.State == state && lb.Reason == reason && !lb.Since.IsZero() &&
 					(lb.Message == "") == ready && (len(lb.Addresses) == 1) == ready &&
@@ -89,7 +89,7 @@ func (r *replica) wantLoadBalancer(
 			})
 		}))
 	count := 0
-	for _, lb := range status.LoadBalancers {
+	for _, lb := range current.LoadBalancers {
 		if lb.State == state {
 			count++
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/internal/waittest"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/cloudconf"
@@ -141,9 +142,9 @@ func (r *replica) stop() {
 
 // noSecrets scans the replica's log and status.
 func (r *replica) noSecrets() {
-	status, err := json.Marshal(r.Status())
+	current, err := json.Marshal(r.Status())
 	r.site.must(err)
-	r.site.secrets.scan("the status", string(status))
+	r.site.secrets.scan("the status", string(current))
 	r.site.secrets.scan("the log", r.log.String())
 }
 
@@ -165,7 +166,7 @@ func (r *replica) unbroken() {
 			s.State, s.Term, s.Ready, s.Reason)
 	}
 	for _, c := range s.Controllers {
-		if c.Restarts > 0 || c.State == ccm.ControllerFailed {
+		if c.Restarts > 0 || c.State == status.ControllerFailed {
 			r.site.t.Errorf("controller %s is %s, and was made again %d times: %s", c.Name, c.State,
 				c.Restarts, c.Reason)
 		}

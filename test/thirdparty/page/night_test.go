@@ -18,6 +18,7 @@ import (
 	"github.com/fxccm/fxccm/ccm"
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/ccmtest/controlplane"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/openstack"
 	"github.com/fxccm/fxccm/provider/openstack/openstacktest"
 )
@@ -63,7 +64,7 @@ func newNight(t *testing.T) *ccm.Manager {
 		if !lb.DriftedAt.IsZero() {
 			return true, nil
 		}
-		if lb.State == ccm.LoadBalancerReady && lb.ComparedAt.After(compared) {
+		if lb.State == status.LoadBalancerReady && lb.ComparedAt.After(compared) {
 			compared = lb.ComparedAt
 			s.change("shop/store-2", func(lb *openstacktest.LoadBalancer) {
 				lb.Pools[0].Members[0].Weight = 7
@@ -171,7 +172,7 @@ func (s *site) addService(namespace, name string, options ...ccmtest.ServiceOpti
 }
 
 // balancer returns the status of a Service's load balancer.
-func (s *site) balancer(service string) ccm.LoadBalancerStatus {
+func (s *site) balancer(service string) status.LoadBalancer {
 	s.t.Helper()
 	for _, lb := range s.Status().LoadBalancers {
 		if lb.Namespace+"/"+lb.Service == service {
@@ -179,7 +180,7 @@ func (s *site) balancer(service string) ccm.LoadBalancerStatus {
 		}
 	}
 	s.t.Fatalf("%s has no load balancer", service)
-	return ccm.LoadBalancerStatus{}
+	return status.LoadBalancer{}
 }
 
 // change changes the load balancer of a Service like another client of Octavia.
@@ -195,11 +196,11 @@ func (s *site) waitStates(what string, want map[string]string) {
 	s.t.Helper()
 	ccmtest.Eventually(s.t, what, func(context.Context) (bool, error) {
 		got := map[string]string{}
-		status := s.Status()
-		for _, lb := range status.LoadBalancers {
+		current := s.Status()
+		for _, lb := range current.LoadBalancers {
 			got[lb.Namespace+"/"+lb.Service] = fmt.Sprint(lb.State, " ", lb.Reason)
 		}
-		for _, node := range status.Nodes {
+		for _, node := range current.Nodes {
 			got[node.Name] = node.Reason
 		}
 		var missing []string

@@ -39,6 +39,7 @@ import (
 	"github.com/fxccm/fxccm/ccm/ccmtest"
 	"github.com/fxccm/fxccm/ccm/election"
 	"github.com/fxccm/fxccm/ccm/serving/endpoints"
+	"github.com/fxccm/fxccm/ccm/status"
 	"github.com/fxccm/fxccm/provider/fake"
 )
 
@@ -346,13 +347,13 @@ func paletted(full image.Image) image.Image {
 type objects struct {
 	cloudprovider.Interface
 
-	balancers []ccm.LoadBalancerStatus
+	balancers []status.LoadBalancer
 }
 
-func (o objects) LoadBalancerStatus() []ccm.LoadBalancerStatus { return o.balancers }
+func (o objects) LoadBalancerStatus() []status.LoadBalancer { return o.balancers }
 
 // many repeats load balancers of the product until there are n.
-func many(n int, balancers []ccm.LoadBalancerStatus) (o objects) {
+func many(n int, balancers []status.LoadBalancer) (o objects) {
 	for i := range n {
 		lb := balancers[i%len(balancers)]
 		lb.Service = fmt.Sprintf("%s-%03d", lb.Service, i)
