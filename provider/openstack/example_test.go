@@ -3,6 +3,7 @@ package openstack_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	"go.uber.org/fx"
 	v1 "k8s.io/api/core/v1"
@@ -41,6 +42,59 @@ func ExampleWithConfig() {
 	provider := openstack.Provider(openstack.WithConfig(cfg))
 	fmt.Println(provider.Name, cfg.Global.ApplicationCredentialSecret)
 	// Output: openstack [redacted]
+}
+
+// Module takes options of the provider from the app, here fewer connections to a small cloud.
+func ExampleConfigure() {
+	_ = fx.Options(
+		ccm.Module,
+		openstack.Module,
+		openstack.Configure(openstack.WithTransport(func(t *http.Transport) http.RoundTripper {
+			t.MaxConnsPerHost = 4
+			return t
+		})),
+		fx.Supply(ccm.DefaultConfig()),
+	)
+}
+
+// A host that rotates credentials replaces them during a term, without a new login of all clients
+// if nothing has changed.
+func ExampleNewLiveConfig() {
+	cfg := cloudconf.Default()
+	cfg.Global.AuthURL = "https://identity.example.com/v3"
+	cfg.Global.Region = "RegionOne"
+	cfg.Global.ApplicationCredentialID = "0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+	cfg.Global.ApplicationCredentialSecret = "old"
+	live := openstack.NewLiveConfig(cfg)
+	provider := openstack.Provider(openstack.WithLiveConfig(live))
+
+	cfg.Global.ApplicationCredentialSecret = "new"
+	isKept, err := live.Replace(context.Background(), cfg)
+	fmt.Println(provider.Name, isKept, err)
+	// Output: openstack true <nil>
+}
+
+// A program checks credentials before it starts a Manager.
+func ExampleCheckAccess() {
+	cloud := openstacktest.NewCloud() // a program reads its cloud.conf
+	defer cloud.Close()
+	loaded, err := cloudconf.Read([]byte(cloud.CloudConf("password")), cloudconf.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	services, err := openstack.CheckAccess(context.Background(), loaded.Config)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, s := range services {
+		fmt.Println(s.Service, s.Err)
+	}
+	// Output:
+	// Nova <nil>
+	// Neutron <nil>
+	// Octavia <nil>
 }
 
 // A program shows what the provider would do for a Service; nothing is changed.

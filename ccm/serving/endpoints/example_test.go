@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/fx"
@@ -36,6 +37,27 @@ func ExampleNewHandler() {
 	// 500
 	// [-]ccm failed: reason withheld
 	// readyz check failed
+}
+
+// A host that is more than one Manager, such as a fleet, has checks and a page of its own.
+func ExampleNewHandlerOf() {
+	handler := endpoints.NewHandlerOf(endpoints.Parts{
+		Liveness: []ccm.Check{{
+			Name: "queue", Check: func(*http.Request) error { return nil },
+		}},
+		Statusz: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintln(w, "12 clusters")
+		}),
+	})
+	for _, path := range []string{"/livez", "/livez/queue", "/statusz"} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		fmt.Println(path, answer.Code, strings.TrimSpace(answer.Body.String()))
+	}
+	// Output:
+	// /livez 200 ok
+	// /livez/queue 200 ok
+	// /statusz 200 12 clusters
 }
 
 // An app with several Managers serves each below its name.
