@@ -106,13 +106,15 @@ func (t *labTrial) measureNothingToDo() {
 	t.checkNoWrites(f)
 }
 
-// measureRestart is of a process that finds what another one has made, from when it leads.
+// measureRestart is of a process that finds what another one has made, from when it leads until its
+// last request.
 func (t *labTrial) measureRestart() {
 	t.stopCCM()
 	f := t.measure(fmt.Sprintf("Nothing to do: restart with %d Services and %d nodes",
 		t.labServices, t.labNodes), func() (begun, done time.Time) {
-		all := t.watchEnsured(t.labServices)
-		return t.leadCCM(), all.wait()
+		begun = t.leadCCM()
+		_, done = t.awaitQuiet()
+		return begun, done
 	}, nothing)
 	t.note(f, occmRestart(t.labServices, balancerPorts), cost{})
 	t.checkNoWrites(f)
