@@ -127,8 +127,8 @@ func (t *trial) settle() {
 	}
 }
 
-// awaitQuiet waits until no request to OpenStack has been sent for settleTime, and none is underway.
-// It tells when the last one ended; count is of all until now.
+// awaitQuiet waits until no request to OpenStack has been sent for settleTime, and none is
+// underway. It tells when the last one ended; count is of all until now.
 func (t *trial) awaitQuiet(look func() (count, underway int)) (since time.Time) {
 	t.update("waiting until nothing more is asked")
 	for last := -1; ; t.pause(4 * pollInterval) {

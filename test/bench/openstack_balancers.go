@@ -132,9 +132,9 @@ func (t *trial) annotate(ctx context.Context, service *corev1.Service) error {
 	return err
 }
 
-// measureRestart counts the requests from the start of a process until it has looked at all Services
-// of its predecessor, and how long that takes from when it leads. Nothing has to be done and no event
-// is recorded about a Service that is served, so the last request is the end.
+// measureRestart counts the requests from the start of a process until it has looked at all
+// Services of its predecessor, and how long that takes from when it leads. Nothing has to be done
+// and no event is recorded about a Service that is served, so the last request is the end.
 func measureRestart(b *bench) {
 	n := b.services
 	title := fmt.Sprintf("Restart with %d Services of %d ports", n, balancerPorts)
