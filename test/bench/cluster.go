@@ -127,20 +127,6 @@ func (t *trial) settle() {
 	}
 }
 
-// awaitQuiet waits until no request to OpenStack has been sent for settleTime, and none is
-// underway. It tells when the last one ended; count is of all until now.
-func (t *trial) awaitQuiet(look func() (count, underway int)) (since time.Time) {
-	t.update("waiting until nothing more is asked")
-	for last := -1; ; t.pause(4 * pollInterval) {
-		if n, underway := look(); underway > 0 || n != last {
-			last, since = n, time.Now()
-		}
-		if time.Since(since) >= settleTime {
-			return since
-		}
-	}
-}
-
 // planeCPU is how long etcd and kube-apiserver have computed.
 func (t *trial) planeCPU() float64 {
 	return t.cpuTime(t.plane.APIServerPID()) + t.cpuTime(t.plane.EtcdPID())

@@ -153,13 +153,18 @@ func (t *labTrial) tallies() (_ tallies, underway int) {
 }
 
 // awaitQuiet waits until fxccm has asked nothing for a while, and tells what it has asked until
-// then, and since when it has been quiet.
-func (t *labTrial) awaitQuiet() (all tallies, since time.Time) {
-	since = t.trial.awaitQuiet(func() (count, underway int) {
-		all, underway = t.tallies()
-		return all.sum().count, underway
-	})
-	return all, since
+// then.
+func (t *labTrial) awaitQuiet() tallies {
+	t.update("waiting until nothing more is asked")
+	for last, since := -1, time.Now(); ; t.pause(4 * pollInterval) {
+		all, underway := t.tallies()
+		if n := all.sum().count; underway > 0 || n != last {
+			last, since = n, time.Now()
+		}
+		if time.Since(since) >= settleTime {
+			return all
+		}
+	}
 }
 
 // measure counts the requests while do runs, and until no request has been sent for a while after
@@ -202,7 +207,7 @@ func (t *labTrial) measure(
 func (t *labTrial) awaitDone(watched *octavia, done time.Time, left func() error) tallies {
 	for end := time.Now().Add(t.limit); ; done = time.Now() {
 		t.until(func() bool { return watched.isAtRest(done) })
-		all, _ := t.awaitQuiet()
+		all := t.awaitQuiet()
 		err := left()
 		if err == nil {
 			return all

@@ -106,15 +106,13 @@ func (t *labTrial) measureNothingToDo() {
 	t.checkNoWrites(f)
 }
 
-// measureRestart is of a process that finds what another one has made, from when it leads until its
-// last request.
+// measureRestart is of a process that finds what another one has made, from when it leads.
 func (t *labTrial) measureRestart() {
 	t.stopCCM()
 	f := t.measure(fmt.Sprintf("Nothing to do: restart with %d Services and %d nodes",
 		t.labServices, t.labNodes), func() (begun, done time.Time) {
-		begun = t.leadCCM()
-		_, done = t.awaitQuiet()
-		return begun, done
+		all := t.watchEnsured(t.labServices)
+		return t.leadCCM(), all.wait()
 	}, nothing)
 	t.note(f, occmRestart(t.labServices, balancerPorts), cost{})
 	t.checkNoWrites(f)

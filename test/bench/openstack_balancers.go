@@ -132,9 +132,8 @@ func (t *trial) annotate(ctx context.Context, service *corev1.Service) error {
 	return err
 }
 
-// measureRestart counts the requests from the start of a process until it has looked at all
-// Services of its predecessor, and how long that takes from when it leads. Nothing has to be done
-// and no event is recorded about a Service that is served, so the last request is the end.
+// measureRestart counts the requests from the start of a process until it has ensured all Services
+// of its predecessor, and how long that takes from when it leads.
 func measureRestart(b *bench) {
 	n := b.services
 	title := fmt.Sprintf("Restart with %d Services of %d ports", n, balancerPorts)
@@ -145,12 +144,11 @@ func measureRestart(b *bench) {
 		t.serve(services...)
 		t.end(before)
 		t.settle()
+		ensured := t.watchEnsured(n)
 		t.cloud.ForgetCalls()
 		_, from := t.lead(t.serving(""))
-		t.until(func() bool { return len(t.cloud.recorded()) > 0 })
-		took := t.awaitQuiet(func() (count, underway int) {
-			return len(t.cloud.recorded()), 0
-		}).Sub(from)
+		took := ensured.wait().Sub(from)
+		t.letPass(settleTime, "calls are counted")
 		counted := t.cloud.recorded()
 		if writes := counted.writes(); len(writes) > 0 {
 			t.Fatalf("there was nothing to do, and something was changed: %s",
